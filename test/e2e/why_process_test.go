@@ -115,6 +115,7 @@ func questions() []question {
 			t.Cleanup(func() { ctl("", "delete", "resourceinterpretercustomization", "broken", "--wait=false") })
 			apply(t, ns, policyFor("web", "{apiVersion: v1, kind: PodTemplate}", to("member1")),
 				"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web}\ntemplate: {spec: {containers: [{name: nginx, image: 'nginx:1.19.0'}]}}")
+			eventually(t, is("", ns, "rb/web-podtemplate", "{.status.aggregatedStatus[*].applied}", "true"))
 		}},
 		{name: "a dependency", cause: "Working", object: "configmap/settings", setup: func(t *testing.T, ns string) {
 			uses := strings.Replace(deployment("web", 1), "      - name: nginx", "      - name: nginx\n        envFrom: [{configMapRef: {name: settings}}]", 1)
