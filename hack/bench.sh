@@ -94,7 +94,7 @@ insight() {
 	curl -sk "$admin/unhang?from=3&count=1" >/dev/null
 	"$dir/stub" join -from 20 -n 50 -dir "$dir/stubs" >/dev/null && "$dir/stub" ready -n 50 -dir "$dir/stubs" >/dev/null
 	"$dir/stub" load -members 50 -n 1000 -dir "$dir/stubs" >/dev/null
-	sleep 20
+	sleep 60 # until the control plane is at rest
 	for _ in 1 2 3; do
 		from=$(date +%s.%N)
 		"$ctl" status >/dev/null || true # its problems are the result
