@@ -109,8 +109,11 @@ func TestAgent_OfAnotherImplementation(t *testing.T) {
 	touch(`"cluster.karmada.io/certificate-request":null`)
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
-		if err := p.cache.Get(ctx, client.ObjectKey{Name: "m1"}, c); err != nil || c.Annotations["cluster.karmada.io/certificate-request"] != "" {
-			return fmt.Errorf("the annotations are %v, %v", c.Annotations, err)
+		if err := p.cache.Get(ctx, client.ObjectKey{Name: "m1"}, c); err != nil {
+			return err
+		}
+		if c.Annotations["cluster.karmada.io/certificate-request"] != "" {
+			return fmt.Errorf("the annotations are %v", c.Annotations)
 		}
 		return nil
 	})
