@@ -241,7 +241,10 @@ if [[ -s $work/logs/failed ]]; then
 	done <"$work/logs/failed"
 	echo
 	echo "FAILED after $((SECONDS - started)) s:"
-	sed 's/^/  /' "$work/logs/failed"
+	while read -r name; do
+		echo "  $name"
+		grep -hE '^ *--- FAIL|^FAIL\s+\S|^panic: ' "$work/logs/${name//[^a-zA-Z0-9]/-}" | cut -c1-200 | head -8 | sed 's/^/    /' || true
+	done <"$work/logs/failed"
 	exit 1
 fi
 echo "passed: ${RUN:-everything}, in $((SECONDS - started)) s"
