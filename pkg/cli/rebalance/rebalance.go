@@ -90,16 +90,12 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	if err != nil {
 		return err
 	}
-	advised := false
+	hint := explained(e, workloads)
 	plan, err := rebalance.New(ctx, c, rebalance.Request{
 		Workloads: workloads, Timeout: f.timeout,
 		Publish: func(reason error) {
-			hint := explained(e, workloads)
-			if advised {
-				hint = ""
-			}
-			advised = true
 			e.Say("waiting: %v%s", reason, hint)
+			hint = "" // once is enough
 		},
 	})
 	if err != nil {

@@ -76,6 +76,20 @@ func Preempts(p, holder policyv1alpha1.Policy) bool {
 	return p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority()
 }
 
+// TakesOver reports whether a policy that preempts takes an object of a kind over from its holder. current returns the policy of the
+// holder; it is called, and its error returned, if the priorities decide.
+func TakesOver(kind schema.GroupKind, p policyv1alpha1.Policy, holder Claim, current func() (policyv1alpha1.Policy, error)) (bool, error) {
+	claim := For(p)
+	switch {
+	case holder == claim:
+		return false, nil
+	case claim.Cluster != holder.Cluster:
+		return !claim.Cluster && !ClusterFirst(kind), nil
+	}
+	held, err := current()
+	return err == nil && Preempts(p, held), err
+}
+
 // ClusterFirst reports whether a ClusterPropagationPolicy wins over PropagationPolicies
 // for objects of a kind, whichever was there first: those by which an administrator grants
 // rights and sets limits in a namespace, whose users must not decide in which members they

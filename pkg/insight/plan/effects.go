@@ -204,7 +204,7 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
 	default:
-		if out.Old == nil || out.New == nil || after.released {
+		if out.Old == nil || out.New == nil || released(after) {
 			return out, false
 		}
 		for _, path := range manifest.Differences(out.Old, out.New, maxFields) {

@@ -18,13 +18,14 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/match"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
-	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
 
 // maxRounds bounds how often a binding is scheduled and evicted before its state counts as unknown.
@@ -34,11 +35,9 @@ const maxRounds = 10
 type state struct {
 	template *unstructured.Unstructured
 	// policy has it; nil for none.
-	policy policyv1alpha1.Policy
-	// released reports whether its policy let it go, so that what clusters have stays.
-	released bool
-	binding  workv1alpha2.Binding
-	targets  []workv1alpha2.TargetCluster
+	policy  policyv1alpha1.Policy
+	binding workv1alpha2.Binding
+	targets []workv1alpha2.TargetCluster
 	// after is when the last eviction begins.
 	after time.Duration
 	// unfit is why replicas are not assigned; empty if all are.
@@ -60,11 +59,7 @@ type planner struct {
 }
 
 func newPlanner(w *World, settle bool) (*planner, error) {
-	all, err := plugins.Registry(true).New([]string{"*"})
-	if err != nil {
-		return nil, err
-	}
-	profile, err := core.NewProfile(all...)
+	profile, err := why.DefaultProfile()
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +97,7 @@ func (p *planner) stateOf(t *unstructured.Unstructured) *state {
 	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
 		return s
 	}
-	s.policy, s.released = p.policyOf(t)
+	s.policy = p.policyOf(t)
 	if !p.settle || s.policy == nil {
 		return s
 	}
@@ -123,41 +118,38 @@ func (p *planner) lazily(s *state) []string {
 	return nil
 }
 
-// policyOf returns the policy that has a template, and whether one let it go.
-func (p *planner) policyOf(t *unstructured.Unstructured) (has policyv1alpha1.Policy, released bool) {
-	claim, claimed := policy.Of(t)
-	if claimed {
+// policyOf returns the policy that has a template; nil for none.
+func (p *planner) policyOf(t *unstructured.Unstructured) policyv1alpha1.Policy {
+	if claim, claimed := policy.Of(t); claimed {
 		i := slices.IndexFunc(p.Policies, func(c policyv1alpha1.Policy) bool { return policy.For(c).SamePolicy(claim) })
-		if i >= 0 && policy.Matches(t, p.Policies[i]) {
-			return p.preempting(t, p.Policies[i], claim), false
+		yields := !claim.Cluster && policy.ClusterFirst(t.GroupVersionKind().GroupKind()) && p.best(t, scope.ClusterPolicy()) != nil
+		if i >= 0 && policy.Matches(t, p.Policies[i]) && !yields {
+			return p.preempting(t, p.Policies[i])
 		}
 	}
 	for _, s := range policy.Scopes(t) {
-		var candidates []policyv1alpha1.Policy
-		for _, c := range p.Policies {
-			if (c.GetNamespace() != "") == s.Namespaced {
-				candidates = append(candidates, c)
-			}
-		}
-		if best := policy.Best(t, candidates); best != nil {
-			return best, false
+		if best := p.best(t, s); best != nil {
+			return best
 		}
 	}
-	return nil, claimed
+	return nil
 }
 
-// preempting returns the policy that takes a template over from the one that has it, or that one. A policy preempts when it is written.
-func (p *planner) preempting(t *unstructured.Unstructured, holder policyv1alpha1.Policy, claim policy.Claim) policyv1alpha1.Policy {
-	first := policy.ClusterFirst(t.GroupVersionKind().GroupKind())
+// best returns the best policy of a scope for a template; nil for none.
+func (p *planner) best(t *unstructured.Unstructured, s *scope.Policy) policyv1alpha1.Policy {
+	return policy.Best(t, slices.DeleteFunc(slices.Clone(p.Policies), func(c policyv1alpha1.Policy) bool { return (c.GetNamespace() != "") != s.Namespaced }))
+}
+
+// preempting returns the policy that takes a template over from its holder, or the holder. A policy preempts when it is written, what it
+// selects by name.
+func (p *planner) preempting(t *unstructured.Unstructured, holder policyv1alpha1.Policy) policyv1alpha1.Policy {
 	for _, c := range p.Policies {
-		cluster := c.GetNamespace() == ""
-		switch {
-		case keyOfPolicy(c) == keyOfPolicy(holder) || c.GetDeletionTimestamp() != nil || !policy.Matches(t, c):
-		case first && cluster && !claim.Cluster:
-			return c
-		case !p.changed[keyOfPolicy(c)] || c.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways:
-		case cluster == claim.Cluster && policy.Preempts(c, holder), !cluster && claim.Cluster && !first:
-			return c
+		if !p.changed[keyOfPolicy(c)] || c.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || policy.Specificity(t, c) != match.ByName {
+			continue
+		}
+		current := func() (policyv1alpha1.Policy, error) { return holder, nil }
+		if takes, _ := policy.TakesOver(t.GroupVersionKind().GroupKind(), c, policy.For(holder), current); takes { // current has no error
+			holder = c
 		}
 	}
 	return holder
@@ -333,6 +325,12 @@ func (p *planner) object(s *state, target *workv1alpha2.TargetCluster) (*unstruc
 	})
 	obj, _, err := override.Apply(revised, cluster, overrides)
 	return obj, err
+}
+
+// released reports whether neither a policy, nor a controller, nor a template that refers to it has the template: what clusters have stays
+// as it is.
+func released(s *state) bool {
+	return s.binding != nil && s.policy == nil && len(s.binding.GetSpec().RequiredBy) == 0 && s.binding.GetLabels()[workv1alpha2.BindingManagedByLabel] == ""
 }
 
 // preserved reports whether clusters keep what they have of a template that leaves them.

@@ -70,6 +70,17 @@ const (
 	config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: ns, name: settings, uid: settings}\ndata: {a: b}"
 )
 
+// replaceImage changes web in m2.
+const replaceImage = "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {namespace: ns, name: o}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], " +
+	"overrideRules: [{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/image, operator: replace, value: c}]}}]}"
+
+// preempting is a policy of a higher priority than webPolicy, whose selector has kind Deployment and more.
+func preempting(more string) string {
+	p := strings.NewReplacer("name: web, labels: {propagationpolicy.karmada.io/permanent-id: web}", "name: first, labels: {propagationpolicy.karmada.io/permanent-id: first}",
+		"kind: Deployment, name: web", "kind: Deployment, "+more, "spec: {", "spec: {preemption: Always, priority: 9, ")
+	return p.Replace(webPolicy("m3", ""))
+}
+
 // webPolicy divides web over clusters.
 func webPolicy(clusters, more string) string {
 	return "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: ns, name: web, labels: {propagationpolicy.karmada.io/permanent-id: web}}\n" +
@@ -188,13 +199,17 @@ func TestPlan(t *testing.T) {
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 delete 2->0  the template is deleted\nDeployment ns/web m2 delete 2->0  the template is deleted"},
 		"deleting the policy": {propagated, func(*testing.T) []Change { return []Change{Delete(of("PropagationPolicy"), "ns", "web")} },
 			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
+		"deleting the policy, with an override": {propagated, func(t *testing.T) []Change {
+			return []Change{Delete(of("PropagationPolicy"), "ns", "web"), Apply(object(t, replaceImage))}
+		}, "Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
+		"a policy that preempts": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, preempting("name: web")))} },
+			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nConfigMap ns/settings m3 create 0->0\n" +
+				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"PropagationPolicy ns/first\"\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\nDeployment ns/web m3 create 0->4"},
+		"a policy that selects by kind does not preempt": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, preempting("namespace: ns")))} }, ""},
 		"no cluster fits": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m9", "")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\n" +
 				"Deployment ns/web unfit: 0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint (m1, m2, m3)."},
-		"an override": {propagated, func(t *testing.T) []Change {
-			return []Change{Apply(object(t, "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {namespace: ns, name: o}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], "+
-				"overrideRules: [{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/image, operator: replace, value: c}]}}]}"))}
-		}, "Deployment ns/web m2 update 2->2 spec.image"},
+		"an override": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, replaceImage))} }, "Deployment ns/web m2 update 2->2 spec.image"},
 		"another scheduler": {world, func(t *testing.T) []Change {
 			return []Change{Apply(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
 		}, "Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web unknown: where scheduler \"mine\" puts it"},

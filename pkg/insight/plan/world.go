@@ -24,6 +24,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Interpreter is what is known of the kinds of templates.
@@ -77,11 +78,7 @@ func keyOf(u *unstructured.Unstructured) key {
 }
 
 func keyOfPolicy(p policyv1alpha1.Policy) key {
-	kind := "PropagationPolicy"
-	if p.GetNamespace() == "" {
-		kind = "ClusterPropagationPolicy"
-	}
-	return key{policyv1alpha1.GroupVersion.WithKind(kind).GroupKind(), p.GetNamespace(), p.GetName()}
+	return key{policyv1alpha1.GroupVersion.WithKind(scope.PolicyOf(p).Kind).GroupKind(), p.GetNamespace(), p.GetName()}
 }
 
 // copied returns a world that can be changed.

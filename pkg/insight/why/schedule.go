@@ -41,7 +41,7 @@ func (e *explainer) schedule() (*Stage, *finding) {
 		s.Text += fmt.Sprintf(" (%s ago)", duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)))
 	}
 	var out []Detail
-	if profile, err := defaultProfile(); err == nil && !e.Lacks(snapshot.Clusters) {
+	if profile, err := DefaultProfile(); err == nil && !e.Lacks(snapshot.Clusters) {
 		out = e.excluded(profile)
 		s.Details = append(s.Details, out...)
 		if now := e.rebalanced(profile); now != nil {
@@ -101,8 +101,8 @@ func reasons(out []Detail) string {
 	return several(texts, 3)
 }
 
-// defaultProfile has the plugins that are on by default.
-func defaultProfile() (*core.Profile, error) {
+// DefaultProfile has the plugins that are on by default.
+func DefaultProfile() (*core.Profile, error) {
 	filters, err := plugins.Registry(true).New([]string{"*"})
 	if err != nil {
 		return nil, err

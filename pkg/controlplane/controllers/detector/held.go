@@ -69,7 +69,7 @@ func (r *heldReporter) byOthers(ctx context.Context, p policyv1alpha1.Policy) []
 			}
 			seen[key] = true
 			if r.preemptor.enabled && p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
-				if ok, err := r.preemptor.preempts(ctx, p, holder); err != nil || ok {
+				if ok, err := r.preemptor.preempts(ctx, obj, p, holder); err != nil || ok {
 					continue // it was taken over, or its policy is being deleted
 				}
 			}

@@ -111,10 +111,7 @@ func (r *preemptor) preemptObject(ctx context.Context, obj *unstructured.Unstruc
 	if !held || !policy.Matches(obj, p) {
 		return nil
 	}
-	if holder.Cluster && !claim.Cluster && policy.ClusterFirst(obj.GroupVersionKind().GroupKind()) {
-		return nil
-	}
-	if ok, err := r.preempts(ctx, p, holder); err != nil || !ok {
+	if ok, err := r.preempts(ctx, obj, p, holder); err != nil || !ok {
 		return err
 	}
 	_, err := r.claims.take(ctx, obj, claim)
@@ -123,18 +120,7 @@ func (r *preemptor) preemptObject(ctx context.Context, obj *unstructured.Unstruc
 	return err
 }
 
-// preempts reports whether a policy takes over what another one holds.
-func (r *preemptor) preempts(ctx context.Context, p policyv1alpha1.Policy, holder policy.Claim) (bool, error) {
-	claim := policy.For(p)
-	if holder == claim || claim.Cluster != holder.Cluster && claim.Cluster {
-		return false, nil // its own, or one of a PropagationPolicy
-	}
-	if claim.Cluster != holder.Cluster {
-		return true, nil
-	}
-	current, err := r.policies.get(ctx, holder)
-	if err != nil {
-		return false, err
-	}
-	return policy.Preempts(p, current), nil
+// preempts reports whether a policy takes over an object that another one holds.
+func (r *preemptor) preempts(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, holder policy.Claim) (bool, error) {
+	return policy.TakesOver(obj.GroupVersionKind().GroupKind(), p, holder, func() (policyv1alpha1.Policy, error) { return r.policies.get(ctx, holder) })
 }
