@@ -65,8 +65,10 @@ func (s *session) testCapacityFromOutside(t *testing.T) {
 	s.file(t, "web.yaml", strings.Replace(deployment("web", 1), "containers:", "nodeSelector: {none: such}\n      containers:", 1))
 	capacity := "kubectl karmada capacity " + s.at() + " --estimators --for web.yaml"
 	host := " --host-kubeconfig .kube/config --host-context kind-cluster01"
-	for _, cluster := range []string{"kind-cluster01", "kind-cluster02"} {
-		s.prints(t, capacity+host, row{"CLUSTER": cluster, "REPLICAS": "0", "SOURCE": "estimator"})
+	s.prints(t, capacity+host, row{"CLUSTER": "kind-cluster02", "REPLICAS": "0", "SOURCE": "estimator"})
+	// The models of a host with less than one free processor have room for none, too.
+	if r := s.run(capacity + host); r.code != 0 || strings.Contains(r.err, "estimator of cluster") {
+		t.Errorf("an estimator was not reached:\n%s%s", r.out, r.err)
 	}
 	s.does(t, capacity, "name its kubeconfig with --host-kubeconfig")
 	s.says(t, capacity+host+" --scheduler-estimator-ca-file=/missing/ca.crt", "there is no file /missing/ca.crt")
