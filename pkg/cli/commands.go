@@ -22,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/kubectl"
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
 	"github.com/karmada-toolkit/karmada/pkg/cli/mcp"
+	"github.com/karmada-toolkit/karmada/pkg/cli/plan"
 	"github.com/karmada-toolkit/karmada/pkg/cli/promote"
 	"github.com/karmada-toolkit/karmada/pkg/cli/rebalance"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
@@ -66,7 +67,7 @@ func Groups() []Group {
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
 		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, status.NewCommand, why.NewCommand, mcp.NewCommand, interpret.NewCommand, search.NewCommand}},
-		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
+		{AdvancedCommands, []Constructor{plan.NewCommand, plan.NewSnapshotCommand, apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, newVersionCommand}},
 	}

@@ -60,3 +60,11 @@ func New(engine *lua.Engine, opts ...interpreter.Option) (*interpreter.Interpret
 	}
 	return interpreter.New(append(opts, interpreter.WithLayer(bundled), interpreter.WithLenientStatus())...), nil
 }
+
+// NewOffline returns the interpreter of a control plane that has these customizations and no interpreter webhooks.
+func NewOffline(customizations []*configv1alpha1.ResourceInterpreterCustomization) (*interpreter.Interpreter, error) {
+	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
+	layer := interpreter.NewDeclarative(engine)
+	layer.Load(customizations)
+	return New(engine, interpreter.WithLayer(layer))
+}

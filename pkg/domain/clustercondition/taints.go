@@ -142,3 +142,30 @@ func decides(cluster *clusterv1alpha1.Cluster, matches []remedyv1alpha1.Decision
 func Cordons(t corev1.Taint) bool {
 	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
 }
+
+// HealthTaints returns the taints that a cluster with that Ready condition has, and
+// whether they differ from those it has. It keeps all other taints.
+func HealthTaints(taints []corev1.Taint, ready *metav1.Condition, now time.Time) ([]corev1.Taint, bool) {
+	add, remove := "", []string(nil)
+	switch {
+	case ready == nil:
+		add = clusterv1alpha1.TaintClusterNotReady
+	case ready.Status == metav1.ConditionFalse:
+		add, remove = clusterv1alpha1.TaintClusterNotReady, []string{clusterv1alpha1.TaintClusterUnreachable}
+	case ready.Status == metav1.ConditionUnknown:
+		add, remove = clusterv1alpha1.TaintClusterUnreachable, []string{clusterv1alpha1.TaintClusterNotReady}
+	case ready.Status == metav1.ConditionTrue:
+		remove = []string{clusterv1alpha1.TaintClusterNotReady, clusterv1alpha1.TaintClusterUnreachable}
+	}
+	out := slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule && slices.Contains(remove, t.Key)
+	})
+	changed := len(out) != len(taints)
+	has := slices.ContainsFunc(out, func(t corev1.Taint) bool { return t.Key == add && t.Effect == corev1.TaintEffectNoSchedule })
+	if add != "" && !has {
+		at := metav1.NewTime(now)
+		out = append(out, corev1.Taint{Key: add, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at})
+		changed = true
+	}
+	return out, changed
+}

@@ -1,9 +1,11 @@
 package clustercondition
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,5 +43,49 @@ func TestTaints_RemovedAndAddedAgain(t *testing.T) {
 	}
 	if got, changed := Taints(cluster, []*policyv1alpha1.ClusterTaintPolicy{add}, now); changed || !got[0].TimeAdded.Time.Equal(before) {
 		t.Errorf("got %v, changed %t; want no change", got, changed)
+	}
+}
+
+func TestHealthTaints(t *testing.T) {
+	const notReady, unreachable = clusterv1alpha1.TaintClusterNotReady, clusterv1alpha1.TaintClusterUnreachable
+	taint := func(key string, effect corev1.TaintEffect) corev1.Taint {
+		return corev1.Taint{Key: key, Effect: effect}
+	}
+	ready := func(status metav1.ConditionStatus) *metav1.Condition { return &metav1.Condition{Status: status} }
+	own := []corev1.Taint{taint("mine", "NoSchedule"), taint(notReady, "NoExecute")}
+	with := func(keys ...string) []corev1.Taint {
+		out := slices.Clone(own)
+		for _, key := range keys {
+			out = append(out, taint(key, "NoSchedule"))
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name    string
+		have    []corev1.Taint
+		ready   *metav1.Condition
+		want    []corev1.Taint
+		changed bool
+	}{
+		{"nothing is known", with(), nil, with(notReady), true},
+		{"nothing is known still", with(notReady), nil, with(notReady), false},
+		{"not ready", with(unreachable), ready("False"), with(notReady), true},
+		{"unknown", with(notReady), ready("Unknown"), with(unreachable), true},
+		{"unknown still", with(unreachable), ready("Unknown"), with(unreachable), false},
+		{"ready", with(notReady, unreachable), ready("True"), with(), true},
+		{"ready still", with(), ready("True"), with(), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, changed := HealthTaints(tc.have, tc.ready, time.Unix(7, 0))
+			for i := range got {
+				if at := got[i].TimeAdded; at != nil && at.Unix() != 7 {
+					t.Errorf("added at %s", at)
+				}
+				got[i].TimeAdded = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || changed != tc.changed {
+				t.Errorf("changed %v %s", changed, diff)
+			}
+		})
 	}
 }

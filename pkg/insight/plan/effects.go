@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -21,8 +22,13 @@ type Effects struct {
 	SchemaVersion string `json:"schemaVersion"`
 	// Objects are the templates that change somewhere, or of which something is unknown, by namespace, kind and name.
 	Objects []Object `json:"objects"`
+	// Notes are what else is to be known.
+	Notes   []string `json:"notes,omitempty"`
 	Summary Summary  `json:"summary"`
 }
+
+// Changes reports whether anything changes, or may.
+func (e *Effects) Changes() bool { return len(e.Objects) > 0 }
 
 // Summary counts effects.
 type Summary struct {
@@ -108,6 +114,7 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 	}
 	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion}, clusters: map[string]bool{}}
 	c.compare(old.states(), next.states())
+	c.out.Notes = after.notes()
 	return c.out, nil
 }
 
@@ -126,7 +133,7 @@ func (c *comparison) compare(before, after map[key]*state) {
 	for _, k := range sortedKeys(all) {
 		o := c.object(all[k].template, before[k], after[k])
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
-		if !changes && len(o.Clusters) == 0 && o.Unfit == "" && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter {
+		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || o.ReplicasBefore == o.ReplicasAfter) {
 			continue
 		}
 		c.out.Objects = append(c.out.Objects, o)
@@ -184,6 +191,9 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 // cluster compares what a cluster has of a template.
 func (c *comparison) cluster(name string, before, after, leaving *state, o *Object) (Cluster, bool) {
 	out := Cluster{Name: name}
+	if c.next.lost[name] {
+		out.Reason = "the cluster is lost: it is done when the cluster is back"
+	}
 	was, is := target(before, name), target(after, name)
 	var err error
 	if was != nil {
@@ -209,6 +219,9 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		}
 		for _, path := range manifest.Differences(out.Old, out.New, maxFields) {
 			out.Fields = append(out.Fields, path.String())
+		}
+		if len(out.Fields) > 1 { // it changes with all others
+			out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 		}
 		out.Action = ActionUpdate
 		return out, len(out.Fields) > 0

@@ -105,6 +105,9 @@ func (p *planner) stateOf(t *unstructured.Unstructured) *state {
 		s.unknown = p.lazily(s)
 		return s
 	}
+	if !p.touched && !p.changed[keyOf(t)] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding) {
+		return s // what has it, and all that it depends on, is as it was
+	}
 	p.bind(s)
 	p.place(s)
 	return s

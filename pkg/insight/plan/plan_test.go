@@ -91,7 +91,8 @@ func webPolicy(clusters, more string) string {
 // world has three clusters, a Deployment without a policy, and a ConfigMap that it refers to.
 func world(t *testing.T) *World {
 	t.Helper()
-	w := &World{Now: time.Unix(1000, 0), Interpreter: kinds{}, Evict: true, Templates: []*unstructured.Unstructured{object(t, web), object(t, config)}}
+	w := &World{Interpreter: kinds{}, Evict: true}
+	w.Now, w.Templates = time.Unix(1000, 0), []*unstructured.Unstructured{object(t, web), object(t, config)}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
@@ -108,7 +109,7 @@ func world(t *testing.T) *World {
 func propagated(t *testing.T) *World {
 	t.Helper()
 	w := world(t).copied()
-	if err := Apply(object(t, webPolicy("m1, m2", "")))(w); err != nil {
+	if err := Store(object(t, webPolicy("m1, m2", "")))(w); err != nil {
 		t.Fatal(err)
 	}
 	p, err := newPlanner(w, true)
@@ -162,21 +163,21 @@ func TestPlan(t *testing.T) {
 		want    string
 	}{
 		"nothing": {propagated, func(*testing.T) []Change { return nil }, ""},
-		"a first policy": {world, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m1, m2", "")))} },
+		"a first policy": {world, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m1, m2", "")))} },
 			"ConfigMap ns/settings m1 create 0->0\nConfigMap ns/settings m2 create 0->0\n" +
 				"Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 create 0->2\nDeployment ns/web m2 create 0->2"},
 		"scaling": {propagated, func(*testing.T) []Change { return []Change{Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"},
-		"another placement": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m2", "")))} },
+		"another placement": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m2", "")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"another image": {propagated, func(t *testing.T) []Change {
-			return []Change{Apply(object(t, strings.Replace(web, "image: a", "image: b", 1)))}
+			return []Change{Store(object(t, strings.Replace(web, "image: a", "image: b", 1)))}
 		},
 			"Deployment ns/web m1 update 2->2 spec.image\nDeployment ns/web m2 update 2->2 spec.image"},
 		"a NoExecute taint": {propagated, func(*testing.T) []Change { return []Change{Taint("m1", noExecute)} },
 			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"a NoExecute taint that is tolerated for a time": {propagated, func(t *testing.T) []Change {
-			return []Change{Apply(object(t, webPolicy("m1, m2", ", clusterTolerations: [{key: gone, operator: Exists, tolerationSeconds: 300}]"))), Taint("m1", noExecute)}
+			return []Change{Store(object(t, webPolicy("m1, m2", ", clusterTolerations: [{key: gone, operator: Exists, tolerationSeconds: 300}]"))), Taint("m1", noExecute)}
 		}, "ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas\nDeployment ns/web after 300 s"},
 		"a cordon": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1")} }, ""},
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
@@ -200,18 +201,18 @@ func TestPlan(t *testing.T) {
 		"deleting the policy": {propagated, func(*testing.T) []Change { return []Change{Delete(of("PropagationPolicy"), "ns", "web")} },
 			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
 		"deleting the policy, with an override": {propagated, func(t *testing.T) []Change {
-			return []Change{Delete(of("PropagationPolicy"), "ns", "web"), Apply(object(t, replaceImage))}
+			return []Change{Delete(of("PropagationPolicy"), "ns", "web"), Store(object(t, replaceImage))}
 		}, "Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
-		"a policy that preempts": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, preempting("name: web")))} },
+		"a policy that preempts": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("name: web")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nConfigMap ns/settings m3 create 0->0\n" +
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"PropagationPolicy ns/first\"\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\nDeployment ns/web m3 create 0->4"},
-		"a policy that selects by kind does not preempt": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, preempting("namespace: ns")))} }, ""},
-		"no cluster fits": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m9", "")))} },
+		"a policy that selects by kind does not preempt": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("namespace: ns")))} }, ""},
+		"no cluster fits": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m9", "")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\n" +
 				"Deployment ns/web unfit: 0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint (m1, m2, m3)."},
-		"an override": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, replaceImage))} }, "Deployment ns/web m2 update 2->2 spec.image"},
+		"an override": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, replaceImage))} }, "Deployment ns/web m2 update 2->2 spec.image"},
 		"another scheduler": {world, func(t *testing.T) []Change {
-			return []Change{Apply(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
+			return []Change{Store(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
 		}, "Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web unknown: where scheduler \"mine\" puts it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,23 +8,21 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
-	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+	interpreter "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
 // Interpreter is what is known of the kinds of templates.
@@ -36,16 +34,7 @@ type Interpreter interface {
 
 // World is a federation as a plan needs it. Its objects are shared and read-only: changes replace them.
 type World struct {
-	// Now is the time of the reads.
-	Now time.Time
-	// Clusters are sorted by name.
-	Clusters      []*clusterv1alpha1.Cluster
-	Policies      []policyv1alpha1.Policy
-	Overrides     override.Policies
-	TaintPolicies []*policyv1alpha1.ClusterTaintPolicy
-	// Templates are the objects of the types that policies select or bindings refer to.
-	Templates []*unstructured.Unstructured
-	Bindings  []workv1alpha2.Binding
+	snapshot.Contents
 
 	Interpreter Interpreter
 	// Features are those of the control plane.
@@ -57,6 +46,25 @@ type World struct {
 	changed map[key]bool
 	// lost are the clusters that a change made unreachable.
 	lost map[string]bool
+	// touched reports whether a change may move any template: one of a cluster, or of the interpreter.
+	touched bool
+}
+
+// notes returns what a reader of a plan needs to know.
+func (w *World) notes() []string {
+	var out []string
+	executes := func(c *clusterv1alpha1.Cluster) bool {
+		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
+	}
+	for _, c := range w.Clusters {
+		switch {
+		case executes(c) && !w.Evict:
+			out = append(out, fmt.Sprintf("cluster %s has NoExecute taints: they evict only with --enable-no-execute-taint-eviction of karmada-controller-manager", c.Name))
+		case w.lost[c.Name] && !executes(c):
+			out = append(out, fmt.Sprintf("cluster %s is lost, and keeps its workloads: no ClusterTaintPolicy gives it a NoExecute taint", c.Name))
+		}
+	}
+	return out
 }
 
 // key names an object of a type, in all versions of it.
@@ -92,20 +100,23 @@ func (w *World) copied() *World {
 // Change is a change of a federation.
 type Change func(*World) error
 
-// Apply creates or replaces an object of the control plane. It is the object as the API server would store it, with defaults; what the
+// Store creates or replaces an object of the control plane. It is the object as the API server would store it, with defaults; what the
 // control plane itself wrote on an existing template, such as the claim of its policy, is kept.
-func Apply(u *unstructured.Unstructured) Change {
+func Store(u *unstructured.Unstructured) Change {
 	return func(w *World) error {
 		w.changed[keyOf(u)] = true
-		into, ok := typed(u)
-		if !ok {
-			w.setTemplate(u)
-			return nil
-		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
-			return fmt.Errorf("decoding %s: %w", keyOf(u), err)
+		into, err := snapshot.Typed(u)
+		if err != nil {
+			return err
 		}
 		switch o := into.(type) {
+		case *unstructured.Unstructured:
+			w.setTemplate(u)
+		case *policyv1alpha1.ClusterTaintPolicy:
+			w.TaintPolicies = set(slices.Clone(w.TaintPolicies), o, func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == u.GetName() })
+			w.taint()
+		case *configv1alpha1.ResourceInterpreterCustomization:
+			return w.interpret(set(slices.Clone(w.Customizations), o, func(c *configv1alpha1.ResourceInterpreterCustomization) bool { return c.Name == u.GetName() }))
 		case policyv1alpha1.Policy:
 			w.Policies = set(w.Policies, o, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == keyOf(u) })
 		case policyv1alpha1.OverridePolicyObject:
@@ -114,27 +125,11 @@ func Apply(u *unstructured.Unstructured) Change {
 			})
 		case *clusterv1alpha1.Cluster:
 			w.Clusters = set(w.Clusters, o, func(c *clusterv1alpha1.Cluster) bool { return c.Name == u.GetName() })
+			w.touched = true
 			slices.SortFunc(w.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 		}
 		return nil
 	}
-}
-
-// typed returns an object of the type of u, if it is one that decides about templates.
-func typed(u *unstructured.Unstructured) (any, bool) {
-	switch u.GroupVersionKind().GroupKind() {
-	case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind():
-		return &policyv1alpha1.PropagationPolicy{}, true
-	case policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
-		return &policyv1alpha1.ClusterPropagationPolicy{}, true
-	case policyv1alpha1.GroupVersion.WithKind("OverridePolicy").GroupKind():
-		return &policyv1alpha1.OverridePolicy{}, true
-	case policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy").GroupKind():
-		return &policyv1alpha1.ClusterOverridePolicy{}, true
-	case clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
-		return &clusterv1alpha1.Cluster{}, true
-	}
-	return nil, false
 }
 
 // set replaces an object, or adds it.
@@ -173,7 +168,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 	return func(w *World) error {
 		k := key{kind, namespace, name}
 		w.changed[k] = true
-		n := len(w.Policies) + len(w.Overrides) + len(w.Templates)
+		n := w.size()
 		switch kind.Kind {
 		case "PropagationPolicy", "ClusterPropagationPolicy":
 			w.Policies = slices.DeleteFunc(w.Policies, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == k })
@@ -181,14 +176,41 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == namespace && p.GetName() == name
 			})
+		case "ClusterTaintPolicy":
+			w.TaintPolicies = slices.DeleteFunc(slices.Clone(w.TaintPolicies), func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == name })
+			w.taint()
 		default:
 			w.Templates = slices.DeleteFunc(w.Templates, func(t *unstructured.Unstructured) bool { return keyOf(t) == k })
 		}
-		if n == len(w.Policies)+len(w.Overrides)+len(w.Templates) {
+		if n == w.size() {
 			return fmt.Errorf("%s does not exist in the control plane", k)
 		}
 		return nil
 	}
+}
+
+// size returns the number of objects that can be deleted.
+func (w *World) size() int {
+	return len(w.Policies) + len(w.Overrides) + len(w.Templates) + len(w.TaintPolicies)
+}
+
+// taint gives clusters the taints that the ClusterTaintPolicies want.
+func (w *World) taint() {
+	w.touched = true
+	for i, c := range w.Clusters {
+		if taints, changed := clustercondition.Taints(c, w.TaintPolicies, w.Now); changed {
+			c = c.DeepCopy()
+			c.Spec.Taints = taints
+			w.Clusters[i] = c
+		}
+	}
+}
+
+// interpret uses other customizations.
+func (w *World) interpret(customizations []*configv1alpha1.ResourceInterpreterCustomization) (err error) {
+	w.Customizations, w.touched = customizations, true
+	w.Interpreter, err = interpreter.NewOffline(customizations)
+	return err
 }
 
 // Scale sets spec.replicas of a template. The error is that it does not exist, or has no replicas.
@@ -243,12 +265,15 @@ func Lose(cluster string) Change {
 		w.lost[cluster] = true
 		i := slices.IndexFunc(c.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1alpha1.ClusterConditionReady })
 		condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse, Reason: "ClusterNotReachable"}
+		if c.Spec.SyncMode == clusterv1alpha1.Pull { // its agent does not report
+			condition.Status = metav1.ConditionUnknown
+		}
 		if i >= 0 {
 			c.Status.Conditions[i] = condition
 		} else {
 			c.Status.Conditions = append(c.Status.Conditions, condition)
 		}
-		c.Spec.Taints, _ = clustercondition.Taints(c, w.TaintPolicies, w.Now)
+		c.Spec.Taints, _ = clustercondition.HealthTaints(c.Spec.Taints, &condition, w.Now)
 	})
 }
 
@@ -267,6 +292,7 @@ func changeCluster(name string, change func(*World, *clusterv1alpha1.Cluster)) C
 		c := w.Clusters[i].DeepCopy()
 		change(w, c)
 		w.Clusters[i] = c
+		w.taint()
 		return nil
 	}
 }

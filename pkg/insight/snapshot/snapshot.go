@@ -81,6 +81,8 @@ func (f *Facts) Cluster(name string) *clusterv1alpha1.Cluster {
 // Reader reads facts.
 type Reader struct {
 	ControlPlane client.Reader
+	// Mapper maps the kinds of templates. Only Contents uses it.
+	Mapper meta.RESTMapper
 	// Member returns a client for a member.
 	Member func(cluster string) (dynamic.Interface, error)
 	// Raw returns the answer of the API server to a GET of a path, also one that is an error. Only Federation uses it.
@@ -137,14 +139,8 @@ func (f *reading) take(list client.ObjectList) {
 	switch l := list.(type) {
 	case policyv1alpha1.PolicyList:
 		f.Policies = append(f.Policies, l.Policies()...)
-	case *policyv1alpha1.OverridePolicyList:
-		for i := range l.Items {
-			f.Overrides = append(f.Overrides, &l.Items[i])
-		}
-	case *policyv1alpha1.ClusterOverridePolicyList:
-		for i := range l.Items {
-			f.Overrides = append(f.Overrides, &l.Items[i])
-		}
+	default:
+		f.Overrides = append(f.Overrides, overrides(l)...)
 	}
 }
 

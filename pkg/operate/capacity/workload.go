@@ -16,7 +16,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
@@ -74,8 +73,6 @@ func (r *Reader) Manifest(ctx context.Context, object *unstructured.Unstructured
 }
 
 func (r *Reader) interpreter(ctx context.Context) (*interpreter.Interpreter, error) {
-	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
-	scripts := interpreter.NewDeclarative(engine)
 	list, err := r.ControlPlane.Resource(configv1alpha1.GroupVersion.WithResource("resourceinterpretercustomizations")).List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("listing the interpreter customizations of the control plane: %w", err)
@@ -95,10 +92,5 @@ func (r *Reader) interpreter(ctx context.Context) (*interpreter.Interpreter, err
 			return nil, fmt.Errorf("decoding the interpreter customizations of the control plane: %w", err)
 		}
 	}
-	scripts.Load(customizations)
-	thirdParty, err := bundled.NewLayer(engine)
-	if err != nil {
-		return nil, fmt.Errorf("loading bundled customizations: %w", err)
-	}
-	return interpreter.New(interpreter.WithLayer(scripts), interpreter.WithLayer(thirdParty)), nil
+	return bundled.NewOffline(customizations)
 }

@@ -39,46 +39,6 @@ func taint(key string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Effect: effect}
 }
 
-func TestTaintsFor(t *testing.T) {
-	ready := func(status metav1.ConditionStatus) *metav1.Condition { return &metav1.Condition{Status: status} }
-	own := []corev1.Taint{taint("mine", "NoSchedule"), taint(notReady, "NoExecute")}
-	with := func(keys ...string) []corev1.Taint {
-		out := slices.Clone(own)
-		for _, key := range keys {
-			out = append(out, taint(key, "NoSchedule"))
-		}
-		return out
-	}
-	for _, tc := range []struct {
-		name    string
-		have    []corev1.Taint
-		ready   *metav1.Condition
-		want    []corev1.Taint
-		changed bool
-	}{
-		{"nothing is known", with(), nil, with(notReady), true},
-		{"nothing is known still", with(notReady), nil, with(notReady), false},
-		{"not ready", with(unreachable), ready("False"), with(notReady), true},
-		{"unknown", with(notReady), ready("Unknown"), with(unreachable), true},
-		{"unknown still", with(unreachable), ready("Unknown"), with(unreachable), false},
-		{"ready", with(notReady, unreachable), ready("True"), with(), true},
-		{"ready still", with(), ready("True"), with(), false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			got, changed := taintsFor(tc.have, tc.ready, time.Unix(7, 0))
-			for i := range got {
-				if at := got[i].TimeAdded; at != nil && at.Unix() != 7 {
-					t.Errorf("added at %s", at)
-				}
-				got[i].TimeAdded = nil
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || changed != tc.changed {
-				t.Errorf("changed %v %s", changed, diff)
-			}
-		})
-	}
-}
-
 // bench is one cluster.
 type bench struct {
 	t        *testing.T

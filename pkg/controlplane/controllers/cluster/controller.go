@@ -135,7 +135,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // mark writes taints, finalizer and the changes of the Ready condition in one patch if they differ.
 func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	now := r.env.Clock.Now()
-	taints, changed := taintsFor(cluster.Spec.Taints, cluster.ReadyCondition(), now)
+	taints, changed := clustercondition.HealthTaints(cluster.Spec.Taints, cluster.ReadyCondition(), now)
 	flap := r.flapping(cluster, now)
 	taints, tainted := flap.taints(taints, now)
 	result := reconcile.Result{RequeueAfter: flap.after}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/pmezard/go-difflib/difflib"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/kubectl/pkg/util/term"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
+)
+
+const (
+	// parallel is the number of members' objects that are read at a time.
+	parallel = 32
+	// context is the number of lines around a change.
+	contextLines = 2
+)
+
+// diffs returns what changes in the objects of the members, by what happens in a cluster.
+func (p *planning) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Cluster]string {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	coloured := term.TTY{Out: p.env.Out}.IsTerminalOut()
+	out := map[*plan.Cluster]string{}
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i := range effects.Objects {
+		for j := range effects.Objects[i].Clusters {
+			c := &effects.Objects[i].Clusters[j]
+			group.Go(func() error {
+				text := p.diffIn(ctx, c)
+				if coloured {
+					text = colour(text)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				out[c] = text
+				return nil
+			})
+		}
+	}
+	_ = group.Wait()
+	return out
+}
+
+// diffIn returns what changes in the object of a cluster.
+func (p *planning) diffIn(ctx context.Context, c *plan.Cluster) string {
+	if c.New == nil || c.Action == plan.ActionKeep {
+		return ""
+	}
+	note, before, after := "", c.Old, c.New
+	if before != nil {
+		live, err := p.live(ctx, c)
+		switch {
+		case err != nil:
+			note = fmt.Sprintf("      the cluster was not read: %v; compared with what was delivered\n", err)
+		case live == nil:
+			note, before = "      the cluster does not have it\n", nil
+		default:
+			if merged, err := plan.Delivered(live, c.Old, c.New); err == nil {
+				before, after = live, merged
+			}
+		}
+	}
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(before, after), B: lines(after, before), Context: contextLines})
+	if err != nil {
+		return fmt.Sprintf("      %v\n", err)
+	}
+	var indented strings.Builder
+	indented.WriteString(note)
+	for line := range strings.Lines(text) {
+		indented.WriteString("      " + line)
+	}
+	return indented.String()
+}
+
+// live returns the object of a cluster; nil if it does not exist.
+func (p *planning) live(ctx context.Context, c *plan.Cluster) (*unstructured.Unstructured, error) {
+	config, err := p.access.MemberAccess(c.Name).ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	member, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	kind := c.Old.GroupVersionKind()
+	mapping, err := p.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	u, err := member.Resource(mapping.Resource).Namespace(c.Old.GetNamespace()).Get(ctx, c.Old.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// lines returns the lines of an object without what the API server of a member writes. Values of Secrets are masked, those that differ
+// from the other object's differently.
+func lines(u, other *unstructured.Unstructured) []string {
+	if u == nil {
+		return nil
+	}
+	shown := plan.Shown(u, other)
+	text, err := yaml.Marshal(shown)
+	if err != nil {
+		return []string{err.Error() + "\n"}
+	}
+	return difflib.SplitLines(strings.TrimSuffix(string(text), "\n"))
+}
+
+// colour colours the lines of a diff.
+func colour(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		code := ""
+		switch {
+		case strings.HasPrefix(line, "      +"):
+			code = "\x1b[32m"
+		case strings.HasPrefix(line, "      -"):
+			code = "\x1b[31m"
+		}
+		if code == "" {
+			out.WriteString(line)
+			continue
+		}
+		out.WriteString(code + strings.TrimSuffix(line, "\n") + "\x1b[0m\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
+)
+
+// print prints effects, with --diff what changes in members.
+func (p *planning) print(ctx context.Context, effects *plan.Effects) error {
+	var diffs map[*plan.Cluster]string
+	if p.diff {
+		diffs = p.diffs(ctx, effects)
+	}
+	var text strings.Builder
+	for i := range effects.Objects {
+		object(&text, &effects.Objects[i], diffs)
+	}
+	for _, note := range effects.Notes {
+		text.WriteString("Note: " + note + "\n")
+	}
+	if len(effects.Objects)+len(effects.Notes) > 0 {
+		text.WriteString("\n")
+	}
+	text.WriteString(summary(effects) + "\n")
+	_, err := io.WriteString(p.env.Escaped().Out, text.String())
+	return err
+}
+
+func summary(e *plan.Effects) string {
+	if !e.Changes() {
+		return "No changes: what the clusters have stays as it is."
+	}
+	s := e.Summary
+	text := fmt.Sprintf("Plan: %s in %s: %d create, %d update, %d delete", counted(s.Objects, "object changes", "objects change"),
+		counted(s.Clusters, "cluster", "clusters"), s.Create, s.Update, s.Delete)
+	if s.Unfit > 0 {
+		text += "; " + counted(s.Unfit, "does not fit", "do not fit")
+	}
+	if s.Unknown > 0 {
+		text += fmt.Sprintf("; %d unknown", s.Unknown)
+	}
+	return text + "."
+}
+
+func counted(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// object prints what becomes of a template.
+func object(out *strings.Builder, o *plan.Object, diffs map[*plan.Cluster]string) {
+	var facts []string
+	if o.ReplicasBefore != o.ReplicasAfter && o.ReplicasBefore > 0 {
+		facts = append(facts, fmt.Sprintf("replicas %d -> %d", o.ReplicasBefore, o.ReplicasAfter))
+	} else if o.ReplicasAfter > 0 {
+		facts = append(facts, fmt.Sprintf("replicas %d", o.ReplicasAfter))
+	}
+	switch {
+	case o.PolicyBefore == o.PolicyAfter && o.PolicyAfter != "":
+		facts = append(facts, o.PolicyAfter)
+	case o.PolicyBefore == "" && o.PolicyAfter != "":
+		facts = append(facts, "taken by "+o.PolicyAfter)
+	case o.PolicyBefore != "" && o.PolicyAfter == "":
+		facts = append(facts, "released by "+o.PolicyBefore)
+	case o.PolicyBefore != "":
+		facts = append(facts, o.PolicyBefore+" -> "+o.PolicyAfter)
+	}
+	if len(o.Follows) > 0 {
+		facts = append(facts, "follows "+strings.Join(o.Follows, ", "))
+	}
+	fmt.Fprintf(out, "%-30s  %s\n", o.Object.String(), strings.Join(facts, ", "))
+	longest := 0
+	for i := range o.Clusters {
+		longest = max(longest, len(o.Clusters[i].Name))
+	}
+	for i := range o.Clusters {
+		c := &o.Clusters[i]
+		out.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s  %s", longest, c.Name, cluster(o, c)), " ") + "\n")
+		out.WriteString(diffs[c])
+	}
+	if o.After > 0 {
+		fmt.Fprintf(out, "  the last eviction begins after %s\n", duration.HumanDuration(time.Duration(o.After*float64(time.Second))))
+	}
+	if o.Unfit != "" {
+		fmt.Fprintf(out, "  does not fit: %s\n", o.Unfit)
+	}
+	for _, text := range o.Unknown {
+		fmt.Fprintf(out, "  unknown: %s\n", text)
+	}
+}
+
+// cluster returns what happens in a cluster.
+func cluster(o *plan.Object, c *plan.Cluster) string {
+	var words []string
+	if o.ReplicasBefore+o.ReplicasAfter > 0 {
+		words = append(words, fmt.Sprintf("%d -> %d  ", c.Before, c.After))
+	}
+	switch c.Action {
+	case plan.ActionCreate:
+		words = append(words, "created")
+	case plan.ActionUpdate:
+		words = append(words, "changed: "+strings.Join(c.Fields, ", "))
+	case plan.ActionDelete:
+		words = append(words, "deleted")
+	case plan.ActionKeep:
+		words = append(words, "kept")
+	}
+	if c.Reason != "" {
+		words[len(words)-1] += ": " + c.Reason
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,237 @@
+// Package plan is the command that shows what changes would do in every cluster, and the one that stores what it needs for that.
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	utilexec "k8s.io/utils/exec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+)
+
+const (
+	short = "Show what changes would do in every cluster, without writing anything"
+	long  = `
+		Show what changes would do in every cluster, without writing anything.
+
+		The changes are made in the order of the flags to what the control plane has now, and the
+		decisions of the control plane follow: policies select, workloads are scheduled and evicted, overrides are
+		applied, dependencies follow. Of each object that would change the clusters are printed with
+		the replicas before and after, or the fields that change; --diff prints what changes in
+		the member. What cannot be computed is named and counted: "unknown".
+
+		Objects of files are merged into what exists as "apply" does, and validated as admission does.
+		Admission of others is not asked, unless --server-side sends the objects as a dry run.
+
+		Whether NoExecute taints evict is a flag of karmada-controller-manager: give it here, too.
+
+		The exit code is 0 if nothing changes, 2 if something does, and 1 for an error. The document of
+		--output is described in docs/plan.md.`
+	examples = `
+		# What would apply do?
+		{{.Name}} plan -f nginx.yaml
+
+		# What would it change in the objects of the members?
+		{{.Name}} plan -f nginx.yaml --diff
+
+		# What happens if a cluster is lost, after a workload was scaled?
+		{{.Name}} plan --scale deployment/nginx=6 --lose member1 --enable-no-execute-taint-eviction
+
+		# What happens if a cluster is taken away?
+		{{.Name}} plan --unjoin member1
+
+		# Without a server, from a file that "snapshot" wrote
+		{{.Name}} plan --from federation.json -k overlays/production`
+
+	// deadline bounds the wait for the members of --diff.
+	deadline = 5 * time.Second
+	// changed is the exit code if something changes.
+	changed = 2
+)
+
+type options struct {
+	steps      steps
+	from       string
+	diff       bool
+	serverSide bool
+	output     env.Output
+	evict      bool
+	gates      map[string]bool
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	o := options{gates: map[string]bool{}}
+	cmd := e.Command("plan (-f FILE | -k DIRECTORY | --delete TYPE/NAME | --scale TYPE/NAME=N | --lose CLUSTER | --taint CLUSTER=KEY:EFFECT | --cordon CLUSTER | --label CLUSTER=KEY=VALUE | --unjoin CLUSTER)...",
+		short, long, examples)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error { return run(ctx, e, access, o, args) })
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	o.steps.addFlags(cmd, access)
+	cmd.Flags().StringVar(&o.from, "from", "", "File that \"snapshot\" wrote, instead of the control plane.")
+	cmd.Flags().BoolVar(&o.diff, "diff", false, "Print what changes in the objects of the members.")
+	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
+	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
+	env.AddOutputFlag(cmd, &o.output)
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []string) error {
+	if err := o.steps.bare(args); err != nil {
+		return err
+	}
+	if len(o.steps.all) == 0 {
+		return errors.New("name a change, such as -f FILE, --delete TYPE/NAME or --lose CLUSTER")
+	}
+	if o.from != "" && (o.diff || o.serverSide) {
+		return errors.New("--diff and --server-side need the control plane: they cannot be used with --from")
+	}
+	p := &planning{env: e, access: access, options: o}
+	effects, err := p.effects(ctx)
+	if err != nil {
+		return err
+	}
+	if o.output != "" {
+		err = e.PrintDocument(o.output, effects)
+	} else {
+		err = p.print(ctx, effects)
+	}
+	if err == nil && effects.Changes() {
+		return utilexec.CodeExitError{Err: errors.New(""), Code: changed}
+	}
+	return err
+}
+
+// planning computes effects.
+type planning struct {
+	env    *env.Env
+	access *env.Access
+	options
+	client   client.Client
+	mapper   meta.RESTMapper
+	contents *snapshot.Contents
+	world    *plan.World
+}
+
+// effects reads the federation and computes what the changes do.
+func (p *planning) effects(ctx context.Context) (*plan.Effects, error) {
+	if err := p.connect(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.steps.load(p); err != nil {
+		return nil, err
+	}
+	if p.contents == nil {
+		defer p.env.Waiting(func() string { return "the control plane to answer" })()
+		reader, err := newReader(p.env, p.access, p.client, p.mapper)
+		if err != nil {
+			return nil, err
+		}
+		if p.contents, err = reader.Contents(ctx, p.steps.kinds()); err != nil {
+			return nil, err
+		}
+	}
+	if err := required(p.contents.Gaps); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.world, err = plan.NewWorld(p.contents); err != nil {
+		return nil, err
+	}
+	p.world.Evict = p.evict
+	changes, err := p.steps.changes(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Plan(p.world, changes)
+}
+
+// connect connects to the control plane, or reads the file of --from.
+func (p *planning) connect(ctx context.Context) error {
+	if p.from != "" {
+		file, err := os.Open(p.from)
+		if err != nil {
+			return fmt.Errorf("--from: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		if p.contents, err = snapshot.Read(file); err != nil {
+			return fmt.Errorf("--from %s: %w", p.from, err)
+		}
+		p.mapper = p.contents.Mapper()
+		return nil
+	}
+	var err error
+	p.client, p.mapper, err = connect(ctx, p.access)
+	return err
+}
+
+// connect returns a client of the control plane that has no limit of requests.
+func connect(ctx context.Context, access *env.Access) (client.Client, meta.RESTMapper, error) {
+	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
+		return nil, nil, err
+	}
+	config, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	mapper, err := access.ToRESTMapper()
+	if err != nil {
+		return nil, nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return c, mapper, nil
+}
+
+func newReader(e *env.Env, access *env.Access, c client.Client, mapper meta.RESTMapper) (*snapshot.Reader, error) {
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot.Reader{ControlPlane: c, Mapper: mapper, Namespace: namespace, Now: e.Now}, nil
+}
+
+// required returns what a plan needs and could not be read. What a user may not read of other namespaces does not change what is planned
+// for those that may be read.
+func required(gaps snapshot.Gaps) error {
+	var missing []string
+	for _, g := range gaps {
+		if !strings.HasSuffix(g.What, snapshot.OfOtherNamespaces) {
+			missing = append(missing, g.String())
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("a plan needs what could not be read:\n  %s", strings.Join(missing, "\n  "))
+}
+
+// resolve returns the kind of a type that a user named.
+func resolve(mapper meta.RESTMapper, name string) (schema.GroupVersionKind, error) {
+	versioned, plain := schema.ParseResourceArg(strings.ToLower(name))
+	if versioned != nil {
+		if kind, err := mapper.KindFor(*versioned); err == nil {
+			return kind, nil
+		}
+	}
+	return mapper.KindFor(plain.WithVersion(""))
+}

@@ -1,0 +1,221 @@
+package snapshot
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+)
+
+// Contents are the objects of a control plane that decide what each cluster gets. What is empty does not exist, unless a gap names it.
+type Contents struct {
+	// Now is the time of the reads.
+	Now time.Time
+	// Clusters are sorted by name.
+	Clusters      []*clusterv1alpha1.Cluster
+	Policies      []policyv1alpha1.Policy
+	Overrides     override.Policies
+	TaintPolicies []*policyv1alpha1.ClusterTaintPolicy
+	// Templates are the objects of the kinds that policies select, bindings refer to, or dependencies have, as they are delivered: without
+	// the fields that the API server of the control plane set.
+	Templates      []*unstructured.Unstructured
+	Bindings       []workv1alpha2.Binding
+	Customizations []*configv1alpha1.ResourceInterpreterCustomization
+	// Webhooks are the interpreter webhooks.
+	Webhooks []*configv1alpha1.ResourceInterpreterWebhookConfiguration
+	// Kinds are the kinds of Templates in the version that was read.
+	Kinds []Kind
+	// Hashed reports whether the values of Secrets are hashes.
+	Hashed bool
+	Gaps
+}
+
+// Kind is a kind of templates.
+type Kind struct {
+	schema.GroupVersionKind
+	Namespaced bool
+}
+
+// Contents reads the objects that decide what each cluster gets, and those of further kinds. It returns an error only if ctx ends.
+func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Contents, error) {
+	c, in := &Contents{Now: r.Now()}, &reads{from: r.ControlPlane}
+	var group sync.WaitGroup
+	group.Go(func() { c.Clusters = in.clusters(ctx) })
+	group.Go(func() { c.Bindings = in.bindings(ctx, r.Namespace) })
+	for what, list := range map[string]client.ObjectList{
+		Policies: &policyv1alpha1.PropagationPolicyList{}, ClusterPolicies: &policyv1alpha1.ClusterPropagationPolicyList{},
+		Overrides: &policyv1alpha1.OverridePolicyList{}, ClusterOverrides: &policyv1alpha1.ClusterOverridePolicyList{},
+		"ClusterTaintPolicies":                     &policyv1alpha1.ClusterTaintPolicyList{},
+		"ResourceInterpreterCustomizations":        &configv1alpha1.ResourceInterpreterCustomizationList{},
+		"ResourceInterpreterWebhookConfigurations": &configv1alpha1.ResourceInterpreterWebhookConfigurationList{},
+	} {
+		group.Go(func() { in.visible(ctx, what, r.Namespace, list, c.take) })
+	}
+	group.Wait()
+	for _, kind := range c.kinds(further) {
+		mapping, err := r.Mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if !in.note(ctx, kind.String(), err) {
+			continue
+		}
+		c.Kinds = append(c.Kinds, Kind{mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace})
+	}
+	for _, kind := range c.Kinds {
+		group.Go(func() {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			namespace := ""
+			if kind.Namespaced {
+				namespace = r.Namespace
+			}
+			in.visible(ctx, kind.Kind, namespace, list, c.take)
+		})
+	}
+	group.Wait()
+	c.Gaps = in.sorted()
+	c.sort()
+	return c, context.Cause(ctx)
+}
+
+// kinds returns the kinds whose objects may be templates.
+func (c *Contents) kinds(further []schema.GroupKind) []schema.GroupKind {
+	all := map[schema.GroupKind]bool{}
+	for _, kind := range further {
+		all[kind] = true
+	}
+	for _, p := range c.Policies {
+		for _, kind := range Kinds(p) {
+			all[kind] = true
+		}
+	}
+	for _, b := range c.Bindings {
+		all[schema.FromAPIVersionAndKind(b.GetSpec().Resource.APIVersion, b.GetSpec().Resource.Kind).GroupKind()] = true
+	}
+	out := make([]schema.GroupKind, 0, len(all))
+	for kind := range all {
+		out = append(out, kind)
+	}
+	slices.SortFunc(out, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+// Kinds returns the kinds of what a policy selects, and of the dependencies that the built-in rules know.
+func Kinds(p policyv1alpha1.Policy) []schema.GroupKind {
+	var out []schema.GroupKind
+	spec := p.PropagationSpec()
+	for i := range spec.ResourceSelectors {
+		out = append(out, schema.FromAPIVersionAndKind(spec.ResourceSelectors[i].APIVersion, spec.ResourceSelectors[i].Kind).GroupKind())
+	}
+	if spec.PropagateDeps {
+		for _, kind := range []string{"ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim"} {
+			out = append(out, corev1.SchemeGroupVersion.WithKind(kind).GroupKind())
+		}
+	}
+	return out
+}
+
+// Mapper maps the kinds of contents without a server.
+func (c *Contents) Mapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(kind schema.GroupVersionKind, namespaced bool) {
+		mapper.Add(kind, scope.Pick[meta.RESTScope](namespaced, meta.RESTScopeNamespace, meta.RESTScopeRoot))
+	}
+	for _, k := range c.Kinds {
+		add(k.GroupVersionKind, k.Namespaced)
+	}
+	for kind, namespaced := range map[string]bool{
+		"PropagationPolicy": true, "ClusterPropagationPolicy": false, "OverridePolicy": true, "ClusterOverridePolicy": false, "ClusterTaintPolicy": false,
+	} {
+		add(policyv1alpha1.GroupVersion.WithKind(kind), namespaced)
+	}
+	for kind, namespaced := range map[string]bool{"ConfigMap": true, "Secret": true, "Service": true, "ServiceAccount": true, "PersistentVolumeClaim": true, "Namespace": false} {
+		add(corev1.SchemeGroupVersion.WithKind(kind), namespaced)
+	}
+	for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
+		add(appsv1.SchemeGroupVersion.WithKind(kind), true)
+	}
+	add(batchv1.SchemeGroupVersion.WithKind("Job"), true)
+	add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), false)
+	add(configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"), false)
+	return mapper
+}
+
+// take adds the objects of a list.
+func (c *Contents) take(list client.ObjectList) {
+	switch l := list.(type) {
+	case policyv1alpha1.PolicyList:
+		c.Policies = append(c.Policies, l.Policies()...)
+	case *policyv1alpha1.OverridePolicyList, *policyv1alpha1.ClusterOverridePolicyList:
+		c.Overrides = append(c.Overrides, overrides(l)...)
+	case *policyv1alpha1.ClusterTaintPolicyList:
+		c.TaintPolicies = append(c.TaintPolicies, pointers(l.Items)...)
+	case *configv1alpha1.ResourceInterpreterCustomizationList:
+		c.Customizations = append(c.Customizations, pointers(l.Items)...)
+	case *configv1alpha1.ResourceInterpreterWebhookConfigurationList:
+		c.Webhooks = append(c.Webhooks, pointers(l.Items)...)
+	case *unstructured.UnstructuredList:
+		for i := range l.Items {
+			u := &l.Items[i]
+			manifest.StripUnowned(u)
+			u.SetManagedFields(nil)
+			c.Templates = append(c.Templates, u)
+		}
+	}
+}
+
+// overrides returns the override policies of a list.
+func overrides(list client.ObjectList) override.Policies {
+	var out override.Policies
+	switch l := list.(type) {
+	case *policyv1alpha1.OverridePolicyList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *policyv1alpha1.ClusterOverridePolicyList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	}
+	return out
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
+
+// sort sorts what was read at the same time.
+func (c *Contents) sort() {
+	slices.SortFunc(c.Templates, func(a, b *unstructured.Unstructured) int { return strings.Compare(name(a), name(b)) })
+	slices.SortFunc(c.Policies, func(a, b policyv1alpha1.Policy) int { return strings.Compare(policyName(a), policyName(b)) })
+	slices.SortFunc(c.Overrides, func(a, b policyv1alpha1.OverridePolicyObject) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+}
+
+func policyName(p policyv1alpha1.Policy) string {
+	return scope.PolicyOf(p).Kind + "/" + p.GetNamespace() + "/" + p.GetName()
+}

@@ -1,0 +1,233 @@
+package snapshot
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// FileVersion is the version of the format of files.
+const FileVersion = "v1"
+
+// fileKind is the kind of files.
+const fileKind = "FederationSnapshot"
+
+// file are Contents as they are stored.
+type file struct {
+	Kind          string            `json:"kind"`
+	SchemaVersion string            `json:"schemaVersion"`
+	Time          time.Time         `json:"time"`
+	Gaps          []string          `json:"gaps,omitempty"`
+	Kinds         []fileKindEntry   `json:"kinds"`
+	Objects       []json.RawMessage `json:"objects"`
+}
+
+type fileKindEntry struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced,omitempty"`
+}
+
+// Write writes contents as JSON. Values of Secrets are HMACs with a key that is not kept: equal values of one file have equal hashes.
+func (c *Contents) Write(out io.Writer) error {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	f := file{Kind: fileKind, SchemaVersion: FileVersion, Time: c.Now, Kinds: []fileKindEntry{}}
+	for _, g := range c.Gaps {
+		f.Gaps = append(f.Gaps, g.String())
+	}
+	for _, k := range c.Kinds {
+		f.Kinds = append(f.Kinds, fileKindEntry{k.GroupVersion().String(), k.Kind, k.Namespaced})
+	}
+	scheme := kube.NewScheme()
+	add := func(o runtime.Object) error {
+		u, err := stored(scheme, o)
+		if err != nil {
+			return err
+		}
+		if u.GroupVersionKind().GroupKind() == secret {
+			u = hashed(u, key)
+		}
+		text, err := json.Marshal(u.Object)
+		f.Objects = append(f.Objects, text)
+		return err
+	}
+	if err := errors.Join(each(c.Clusters, add), each(c.Policies, add), each(c.Overrides, add), each(c.TaintPolicies, add),
+		each(c.Customizations, add), each(c.Webhooks, add), each(c.Templates, add), each(c.Bindings, add)); err != nil {
+		return fmt.Errorf("encoding the snapshot: %w", err)
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", " ")
+	return encoder.Encode(f)
+}
+
+func each[T runtime.Object](objects []T, do func(runtime.Object) error) error {
+	for _, o := range objects {
+		if err := do(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stored returns an object with its kind and without managed fields.
+func stored(scheme *runtime.Scheme, o runtime.Object) (*unstructured.Unstructured, error) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		kinds, _, err := scheme.ObjectKinds(o)
+		if err != nil {
+			return nil, err
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return nil, err
+		}
+		u = &unstructured.Unstructured{Object: fields}
+		u.SetGroupVersionKind(kinds[0])
+		u.SetManagedFields(nil)
+	}
+	return u, nil
+}
+
+var secret = corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
+
+// hashed returns a Secret whose values are hashes.
+func hashed(u *unstructured.Unstructured, key []byte) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	annotations := u.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // it has the values, too
+	u.SetAnnotations(annotations)
+	delete(u.Object, "stringData")
+	data, ok := u.Object["data"].(map[string]any)
+	if !ok {
+		delete(u.Object, "data")
+	}
+	for name, value := range data {
+		mac := hmac.New(sha256.New, key)
+		_, _ = fmt.Fprint(mac, value)
+		data[name] = base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	return u
+}
+
+// errVersion is that a file has another format.
+var errVersion = errors.New("it is no snapshot of this version of the command: take it again with \"snapshot\"")
+
+// Read reads what Write wrote. The error is that it is none, or of another version.
+func Read(in io.Reader) (*Contents, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	f := file{}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("decoding the snapshot: %w", err)
+	}
+	if f.Kind != fileKind || f.SchemaVersion != FileVersion {
+		return nil, fmt.Errorf("kind %q, schemaVersion %q, want %q, %q: %w", f.Kind, f.SchemaVersion, fileKind, FileVersion, errVersion)
+	}
+	c := &Contents{Now: f.Time, Hashed: true}
+	for _, g := range f.Gaps {
+		what, cause, _ := strings.Cut(g, ": ")
+		c.Gaps = append(c.Gaps, Gap{what, errors.New(cause)})
+	}
+	for _, k := range f.Kinds {
+		c.Kinds = append(c.Kinds, Kind{schema.FromAPIVersionAndKind(k.APIVersion, k.Kind), k.Namespaced})
+	}
+	for i, text := range f.Objects {
+		u := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(text, &u.Object); err != nil {
+			return nil, fmt.Errorf("decoding objects[%d] of the snapshot: %w", i, err)
+		}
+		object, err := Typed(u)
+		if err != nil {
+			return nil, fmt.Errorf("objects[%d] of the snapshot: %w", i, err)
+		}
+		c.add(object)
+	}
+	slices.SortFunc(c.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	c.sort()
+	return c, nil
+}
+
+func (c *Contents) add(object runtime.Object) {
+	switch o := object.(type) {
+	case *clusterv1alpha1.Cluster:
+		c.Clusters = append(c.Clusters, o)
+	case policyv1alpha1.Policy:
+		c.Policies = append(c.Policies, o)
+	case policyv1alpha1.OverridePolicyObject:
+		c.Overrides = append(c.Overrides, o)
+	case *policyv1alpha1.ClusterTaintPolicy:
+		c.TaintPolicies = append(c.TaintPolicies, o)
+	case *configv1alpha1.ResourceInterpreterCustomization:
+		c.Customizations = append(c.Customizations, o)
+	case *configv1alpha1.ResourceInterpreterWebhookConfiguration:
+		c.Webhooks = append(c.Webhooks, o)
+	case workv1alpha2.Binding:
+		c.Bindings = append(c.Bindings, o)
+	case *unstructured.Unstructured:
+		c.Templates = append(c.Templates, o)
+	}
+}
+
+// Typed returns an object of the type of u if it is of a kind that decides what clusters get, and u itself if it is a template. The
+// error is that it is no such object.
+func Typed(u *unstructured.Unstructured) (runtime.Object, error) {
+	into := newObject(u.GroupVersionKind())
+	if into == nil {
+		return u, nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		return nil, fmt.Errorf("decoding %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return into, nil
+}
+
+// newObject returns an empty object of a kind that decides what clusters get; nil for other kinds.
+func newObject(kind schema.GroupVersionKind) runtime.Object {
+	policies, config := policyv1alpha1.GroupVersion, configv1alpha1.GroupVersion
+	switch kind {
+	case policies.WithKind("PropagationPolicy"):
+		return &policyv1alpha1.PropagationPolicy{}
+	case policies.WithKind("ClusterPropagationPolicy"):
+		return &policyv1alpha1.ClusterPropagationPolicy{}
+	case policies.WithKind("OverridePolicy"):
+		return &policyv1alpha1.OverridePolicy{}
+	case policies.WithKind("ClusterOverridePolicy"):
+		return &policyv1alpha1.ClusterOverridePolicy{}
+	case policies.WithKind("ClusterTaintPolicy"):
+		return &policyv1alpha1.ClusterTaintPolicy{}
+	case config.WithKind("ResourceInterpreterCustomization"):
+		return &configv1alpha1.ResourceInterpreterCustomization{}
+	case config.WithKind("ResourceInterpreterWebhookConfiguration"):
+		return &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
+	case clusterv1alpha1.GroupVersion.WithKind("Cluster"):
+		return &clusterv1alpha1.Cluster{}
+	case workv1alpha2.GroupVersion.WithKind("ResourceBinding"):
+		return &workv1alpha2.ResourceBinding{}
+	case workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"):
+		return &workv1alpha2.ClusterResourceBinding{}
+	}
+	return nil
+}
