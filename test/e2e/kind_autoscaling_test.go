@@ -139,7 +139,7 @@ func TestAutoscaling_RealLoad(t *testing.T) {
 	))
 	t.Logf("from the load to 10 ready replicas: %.1f s", time.Since(begun).Seconds())
 	eventually(t, func() error {
-		out := must(t, "top", "pods", "-n", ns, "-C", "member1,member2", "--no-headers")
+		out := ctl("", "top", "pods", "-n", ns, "-C", "member1,member2", "--no-headers").out // a busy member may answer late
 		if strings.Count(out, "member1") < 5 || strings.Count(out, "member2") < 5 {
 			return fmt.Errorf("not all pods have usage:\n%s", out)
 		}

@@ -70,7 +70,7 @@ func (m *Manifests) check(manifest *unstructured.Unstructured) error {
 
 // stored returns an object of the control plane; nil if it does not exist.
 func (w *World) stored(scheme *runtime.Scheme, k key) *unstructured.Unstructured {
-	if t := w.template(k); t != nil {
+	if t := w.templates[k]; t != nil {
 		return t
 	}
 	find := func(o interface {
@@ -90,10 +90,8 @@ func (w *World) stored(scheme *runtime.Scheme, k key) *unstructured.Unstructured
 		u.SetGroupVersionKind(kinds[0])
 		return u
 	}
-	for _, p := range w.Policies {
-		if u := find(p); u != nil {
-			return u
-		}
+	if p := w.policies[k]; p != nil {
+		return find(p)
 	}
 	for _, o := range w.Overrides {
 		if u := find(o); u != nil {

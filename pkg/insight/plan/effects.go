@@ -104,7 +104,7 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 			return nil, err
 		}
 	}
-	old, err := newPlanner(w, false)
+	old, err := newPlanner(w.copied(), false)
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,10 @@ type planner struct {
 	profile  *core.Profile
 	snapshot *framework.Snapshot
 	bindings map[key]workv1alpha2.Binding
+	// candidates are the policies by namespace; those of the cluster scope have none.
+	candidates map[string][]policyv1alpha1.Policy
+	// preempt are the changed policies that may take templates over from others.
+	preempt []policyv1alpha1.Policy
 	// settle reports whether the roles act: what is there before the changes is taken as it is.
 	settle bool
 }
@@ -63,7 +67,13 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, settle: settle}
+	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, candidates: map[string][]policyv1alpha1.Policy{}, settle: settle}
+	for k, c := range w.policies {
+		p.candidates[k.namespace] = append(p.candidates[k.namespace], c)
+		if w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
+			p.preempt = append(p.preempt, c)
+		}
+	}
 	for _, b := range w.Bindings {
 		ref := &b.GetSpec().Resource
 		p.bindings[key{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Namespace, ref.Name}] = b
@@ -73,9 +83,9 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 
 // states returns what becomes of each template.
 func (p *planner) states() map[key]*state {
-	out := make(map[key]*state, len(p.Templates))
-	for _, t := range p.Templates {
-		out[keyOf(t)] = p.stateOf(t)
+	out := make(map[key]*state, len(p.templates))
+	for k, t := range p.templates {
+		out[k] = p.stateOf(k, t)
 	}
 	p.follow(out)
 	for _, s := range out {
@@ -89,8 +99,8 @@ func (p *planner) states() map[key]*state {
 	return out
 }
 
-func (p *planner) stateOf(t *unstructured.Unstructured) *state {
-	s := &state{template: t, binding: p.bindings[keyOf(t)]}
+func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
+	s := &state{template: t, binding: p.bindings[k]}
 	if s.binding != nil {
 		s.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
 	}
@@ -101,11 +111,11 @@ func (p *planner) stateOf(t *unstructured.Unstructured) *state {
 	if !p.settle || s.policy == nil {
 		return s
 	}
-	if policy.IsLazy(s.policy) && !p.changed[keyOf(t)] {
+	if policy.IsLazy(s.policy) && !p.changed[k] {
 		s.unknown = p.lazily(s)
 		return s
 	}
-	if !p.touched && !p.changed[keyOf(t)] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding) {
+	if !p.touched && !p.changed[k] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding) {
 		return s // what has it, and all that it depends on, is as it was
 	}
 	p.bind(s)
@@ -124,10 +134,10 @@ func (p *planner) lazily(s *state) []string {
 // policyOf returns the policy that has a template; nil for none.
 func (p *planner) policyOf(t *unstructured.Unstructured) policyv1alpha1.Policy {
 	if claim, claimed := policy.Of(t); claimed {
-		i := slices.IndexFunc(p.Policies, func(c policyv1alpha1.Policy) bool { return policy.For(c).SamePolicy(claim) })
+		holder := p.policies[key{policyv1alpha1.GroupVersion.WithKind(claim.Scope().Kind).GroupKind(), claim.Namespace, claim.Name}]
 		yields := !claim.Cluster && policy.ClusterFirst(t.GroupVersionKind().GroupKind()) && p.best(t, scope.ClusterPolicy()) != nil
-		if i >= 0 && policy.Matches(t, p.Policies[i]) && !yields {
-			return p.preempting(t, p.Policies[i])
+		if holder != nil && policy.For(holder).SamePolicy(claim) && policy.Matches(t, holder) && !yields {
+			return p.preempting(t, holder)
 		}
 	}
 	for _, s := range policy.Scopes(t) {
@@ -140,14 +150,20 @@ func (p *planner) policyOf(t *unstructured.Unstructured) policyv1alpha1.Policy {
 
 // best returns the best policy of a scope for a template; nil for none.
 func (p *planner) best(t *unstructured.Unstructured, s *scope.Policy) policyv1alpha1.Policy {
-	return policy.Best(t, slices.DeleteFunc(slices.Clone(p.Policies), func(c policyv1alpha1.Policy) bool { return (c.GetNamespace() != "") != s.Namespaced }))
+	if !s.Namespaced {
+		return policy.Best(t, p.candidates[""])
+	}
+	if t.GetNamespace() == "" {
+		return nil
+	}
+	return policy.Best(t, p.candidates[t.GetNamespace()])
 }
 
 // preempting returns the policy that takes a template over from its holder, or the holder. A policy preempts when it is written, what it
 // selects by name.
 func (p *planner) preempting(t *unstructured.Unstructured, holder policyv1alpha1.Policy) policyv1alpha1.Policy {
-	for _, c := range p.Policies {
-		if !p.changed[keyOfPolicy(c)] || c.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways || policy.Specificity(t, c) != match.ByName {
+	for _, c := range p.preempt {
+		if policy.Specificity(t, c) != match.ByName {
 			continue
 		}
 		current := func() (policyv1alpha1.Policy, error) { return holder, nil }

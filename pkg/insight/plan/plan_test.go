@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +51,7 @@ func (kinds) GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.D
 	return []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: obj.GetNamespace(), Name: name}}, nil
 }
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
+func object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
@@ -89,7 +91,7 @@ func webPolicy(clusters, more string) string {
 }
 
 // world has three clusters, a Deployment without a policy, and a ConfigMap that it refers to.
-func world(t *testing.T) *World {
+func world(t testing.TB) *World {
 	t.Helper()
 	w := &World{Interpreter: kinds{}, Evict: true}
 	w.Now, w.Templates = time.Unix(1000, 0), []*unstructured.Unstructured{object(t, web), object(t, config)}
@@ -106,12 +108,18 @@ func world(t *testing.T) *World {
 }
 
 // propagated is a world in which web and its ConfigMap are in m1 and m2, as the roles leave it.
-func propagated(t *testing.T) *World {
+func propagated(t testing.TB) *World {
 	t.Helper()
 	w := world(t).copied()
 	if err := Store(object(t, webPolicy("m1, m2", "")))(w); err != nil {
 		t.Fatal(err)
 	}
+	return propagatedIn(t, w)
+}
+
+// propagatedIn is a world as the roles leave it.
+func propagatedIn(t testing.TB, w *World) *World {
+	t.Helper()
 	p, err := newPlanner(w, true)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +133,7 @@ func propagated(t *testing.T) *World {
 			policy.For(s.policy).Take(s.template).Apply(s.template)
 		}
 	}
-	w.changed = nil
+	w.changed, w.Templates, w.Policies = nil, slices.Collect(maps.Values(w.templates)), slices.Collect(maps.Values(w.policies))
 	return w
 }
 
@@ -158,7 +166,7 @@ func TestPlan(t *testing.T) {
 	}
 	noExecute := corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute}
 	for name, tc := range map[string]struct {
-		world   func(*testing.T) *World
+		world   func(testing.TB) *World
 		changes func(*testing.T) []Change
 		want    string
 	}{
@@ -183,7 +191,7 @@ func TestPlan(t *testing.T) {
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
 		"a lost cluster": {propagated, func(*testing.T) []Change { return []Change{Lose("m1")} }, ""},
-		"a lost cluster that a policy taints": {func(t *testing.T) *World {
+		"a lost cluster that a policy taints": {func(t testing.TB) *World {
 			w := propagated(t)
 			w.TaintPolicies = []*policyv1alpha1.ClusterTaintPolicy{{Spec: policyv1alpha1.ClusterTaintPolicySpec{
 				AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},

@@ -42,6 +42,9 @@ type World struct {
 	// Evict reports whether NoExecute taints evict, which is a flag of the controller manager.
 	Evict bool
 
+	// templates and policies are those of Contents.
+	templates map[key]*unstructured.Unstructured
+	policies  map[key]policyv1alpha1.Policy
 	// changed are the policies and templates that a change wrote.
 	changed map[key]bool
 	// lost are the clusters that a change made unreachable.
@@ -92,7 +95,14 @@ func keyOfPolicy(p policyv1alpha1.Policy) key {
 // copied returns a world that can be changed.
 func (w *World) copied() *World {
 	out := *w
-	out.Clusters, out.Policies, out.Overrides, out.Templates = slices.Clone(w.Clusters), slices.Clone(w.Policies), slices.Clone(w.Overrides), slices.Clone(w.Templates)
+	out.Clusters, out.Overrides = slices.Clone(w.Clusters), slices.Clone(w.Overrides)
+	out.templates, out.policies = make(map[key]*unstructured.Unstructured, len(w.Templates)), make(map[key]policyv1alpha1.Policy, len(w.Policies))
+	for _, t := range w.Templates {
+		out.templates[keyOf(t)] = t
+	}
+	for _, p := range w.Policies {
+		out.policies[keyOfPolicy(p)] = p
+	}
 	out.changed, out.lost = map[key]bool{}, map[string]bool{}
 	return &out
 }
@@ -118,7 +128,7 @@ func Store(u *unstructured.Unstructured) Change {
 		case *configv1alpha1.ResourceInterpreterCustomization:
 			return w.interpret(set(slices.Clone(w.Customizations), o, func(c *configv1alpha1.ResourceInterpreterCustomization) bool { return c.Name == u.GetName() }))
 		case policyv1alpha1.Policy:
-			w.Policies = set(w.Policies, o, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == keyOf(u) })
+			w.policies[keyOf(u)] = o
 		case policyv1alpha1.OverridePolicyObject:
 			w.Overrides = set(w.Overrides, o, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == u.GetNamespace() && p.GetName() == u.GetName()
@@ -144,22 +154,14 @@ func set[T any](list []T, o T, same func(T) bool) []T {
 // setTemplate replaces a template, or adds it.
 func (w *World) setTemplate(u *unstructured.Unstructured) {
 	u = u.DeepCopy()
-	if before := w.template(keyOf(u)); before != nil {
+	if before := w.templates[keyOf(u)]; before != nil {
 		u.SetUID(before.GetUID())
 		u.SetGeneration(before.GetGeneration() + 1)
 		if claim, claimed := policy.Of(before); claimed {
 			claim.Take(u).Apply(u)
 		}
 	}
-	w.Templates = set(w.Templates, u, func(t *unstructured.Unstructured) bool { return keyOf(t) == keyOf(u) })
-}
-
-func (w *World) template(k key) *unstructured.Unstructured {
-	i := slices.IndexFunc(w.Templates, func(t *unstructured.Unstructured) bool { return keyOf(t) == k })
-	if i < 0 {
-		return nil
-	}
-	return w.Templates[i]
+	w.templates[keyOf(u)] = u
 }
 
 // Delete deletes an object of the control plane: a template, a propagation policy or an override policy. The error is that it does not
@@ -171,7 +173,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 		n := w.size()
 		switch kind.Kind {
 		case "PropagationPolicy", "ClusterPropagationPolicy":
-			w.Policies = slices.DeleteFunc(w.Policies, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == k })
+			delete(w.policies, k)
 		case "OverridePolicy", "ClusterOverridePolicy":
 			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == namespace && p.GetName() == name
@@ -180,7 +182,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 			w.TaintPolicies = slices.DeleteFunc(slices.Clone(w.TaintPolicies), func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == name })
 			w.taint()
 		default:
-			w.Templates = slices.DeleteFunc(w.Templates, func(t *unstructured.Unstructured) bool { return keyOf(t) == k })
+			delete(w.templates, k)
 		}
 		if n == w.size() {
 			return fmt.Errorf("%s does not exist in the control plane", k)
@@ -191,7 +193,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 
 // size returns the number of objects that can be deleted.
 func (w *World) size() int {
-	return len(w.Policies) + len(w.Overrides) + len(w.Templates) + len(w.TaintPolicies)
+	return len(w.policies) + len(w.Overrides) + len(w.templates) + len(w.TaintPolicies)
 }
 
 // taint gives clusters the taints that the ClusterTaintPolicies want.
@@ -217,7 +219,7 @@ func (w *World) interpret(customizations []*configv1alpha1.ResourceInterpreterCu
 func Scale(kind schema.GroupKind, namespace, name string, replicas int64) Change {
 	return func(w *World) error {
 		k := key{kind, namespace, name}
-		t := w.template(k)
+		t := w.templates[k]
 		if t == nil {
 			return fmt.Errorf("%s does not exist in the control plane", k)
 		}
