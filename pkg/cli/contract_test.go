@@ -49,7 +49,8 @@ var additions = map[string][]string{
 	"karmadactl addons disable": {"all-clusters"},
 	"karmadactl top node":       {"output", "member-timeout"},
 	"karmadactl top pod":        {"output", "member-timeout"},
-	"karmadactl deinit":         {"purge-data"}, // else the next init brings it back
+	"karmadactl apply":          {"plan", "yes"}, // what it would do in every cluster
+	"karmadactl deinit":         {"purge-data"},  // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm", "load-images"},
 }

@@ -59,7 +59,7 @@ func disable(ctx context.Context, e *env.Env, f flags, s addons.Selection, force
 		return err
 	}
 	if !force {
-		if yes, err := e.Confirm(); err != nil || !yes {
+		if yes, err := e.Confirm("force"); err != nil || !yes {
 			return err
 		}
 	}

@@ -22,7 +22,10 @@ const (
 
 		The resource is made if it does not exist yet; JSON and YAML are accepted. With
 		--cluster or --all-clusters, each object is given a policy that propagates it to
-		those clusters; without, policies of yours decide.`
+		those clusters; without, policies of yours decide.
+
+		With --plan, what it would do in every cluster is printed first, as "plan -f" does, and
+		applied when you confirm it. If no cluster would change, nothing is applied.`
 	examples = `
 		# Apply manifest.yaml to the control plane
 		{{.Name}} apply -f manifest.yaml
@@ -32,6 +35,9 @@ const (
 
 		# Apply it and propagate what it holds to all clusters
 		{{.Name}} apply -f manifest.yaml --all-clusters
+
+		# See what it would do in every cluster, and apply it when that is confirmed
+		{{.Name}} apply -f manifest.yaml --plan
 
 		# Apply a directory with a kustomization.yaml
 		{{.Name}} apply -k dir/
@@ -44,6 +50,7 @@ type flags struct {
 	*upstream.ApplyFlags
 	clusters    []string
 	allClusters bool
+	plan, yes   bool
 }
 
 // NewCommand returns the command.
@@ -58,6 +65,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.Flags().BoolVar(&f.allClusters, "all-clusters", false, "Propagate each object to all member clusters.")
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters to propagate each object to.")
+	cmd.Flags().BoolVar(&f.plan, "plan", false, "Print what changes in every cluster, and apply it after confirmation.")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "With --plan, apply without confirmation.")
 	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
 		panic(err)
 	}
@@ -67,6 +76,9 @@ func NewCommand(e *env.Env) *cobra.Command {
 func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []string) error {
 	if f.allClusters && len(f.clusters) > 0 {
 		return errors.New("--all-clusters and --cluster cannot be used together")
+	}
+	if err := checkPlan(cmd, f); err != nil {
+		return err
 	}
 	factory := access.Factory()
 	o, err := f.ToOptions(factory, cmd, e.Name, args)
@@ -93,12 +105,18 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 			}
 			o.SetObjects(infos)
 		}
-		if o.DryRunStrategy == cmdutil.DryRunClient {
+		switch {
+		case f.plan:
+			return confirm(cmd.Context(), e, access, infos, f.yes)
+		case o.DryRunStrategy == cmdutil.DryRunClient:
 			return validate(e, infos)
 		}
 		return nil
 	}
-	return o.Run()
+	if err := o.Run(); !errors.Is(err, errNotApplied) {
+		return err
+	}
+	return nil
 }
 
 func checkClusters(ctx context.Context, access *env.Access, named []string) error {

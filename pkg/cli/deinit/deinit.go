@@ -84,7 +84,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		return err
 	}
 	if !f.force {
-		yes, err := e.Confirm()
+		yes, err := e.Confirm("force")
 		if err != nil || !yes {
 			return err
 		}

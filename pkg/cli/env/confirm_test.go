@@ -18,13 +18,13 @@ func TestConfirm(t *testing.T) {
 		"Yes":                   {in: "YES\n", yes: true, asked: 1},
 		"no":                    {in: "No\n", asked: 1},
 		"asked again":           {in: "what\nhm\ny\n", yes: true, asked: 3},
-		"an empty line":         {in: "\n", err: "no answer was given", asked: 1},
-		"the end of the input":  {in: "", err: "no answer was given", asked: 1},
+		"an empty line":         {in: "\n", err: "no answer was given; use --force", asked: 1},
+		"the end of the input":  {in: "", err: "no answer was given; use --force", asked: 1},
 		"an answer without end": {in: "n", asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			yes, err := (&Env{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(tc.in), Out: &out}}).Confirm()
+			yes, err := (&Env{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(tc.in), Out: &out}}).Confirm("force")
 			if yes != tc.yes || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("got %t, %v", yes, err)
 			}

@@ -59,15 +59,15 @@ func PrintItems[T any](e *Env, o Output, items []T) error {
 	return e.PrintDocument(o, map[string][]T{"items": items})
 }
 
-// Confirm prompts until the answer is yes or no, and reports whether it is yes.
-func (e *Env) Confirm() (bool, error) {
+// Confirm prompts until the answer is yes or no, and reports whether it is yes. The flag is the one that skips it.
+func (e *Env) Confirm(flag string) (bool, error) {
 	answers := bufio.NewScanner(e.In)
 	for {
 		if _, err := fmt.Fprint(e.Out, "Please type (y)es or (n)o and then press enter:"); err != nil {
 			return false, err
 		}
 		if !answers.Scan() || strings.TrimSpace(answers.Text()) == "" {
-			return false, errors.Join(errors.New("no answer was given; use --force to skip the confirmation"), answers.Err())
+			return false, errors.Join(fmt.Errorf("no answer was given; use --%s to skip the confirmation", flag), answers.Err())
 		}
 		switch strings.ToLower(strings.TrimSpace(answers.Text())) {
 		case "y", "yes":

@@ -25,8 +25,11 @@ const (
 	contextLines = 2
 )
 
-// diffs returns what changes in the objects of the members, by what happens in a cluster.
-func (p *planning) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Cluster]string {
+// diffs returns, with --diff, what changes in the objects of the members, by what happens in a cluster.
+func (p *plans) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Cluster]string {
+	if !p.diff {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	coloured := term.TTY{Out: p.env.Out}.IsTerminalOut()
@@ -54,7 +57,7 @@ func (p *planning) diffs(ctx context.Context, effects *plan.Effects) map[*plan.C
 }
 
 // diffIn returns what changes in the object of a cluster.
-func (p *planning) diffIn(ctx context.Context, c *plan.Cluster) string {
+func (p *plans) diffIn(ctx context.Context, c *plan.Cluster) string {
 	if c.New == nil || c.Action == plan.ActionKeep {
 		return ""
 	}
@@ -85,7 +88,7 @@ func (p *planning) diffIn(ctx context.Context, c *plan.Cluster) string {
 }
 
 // live returns the object of a cluster; nil if it does not exist.
-func (p *planning) live(ctx context.Context, c *plan.Cluster) (*unstructured.Unstructured, error) {
+func (p *plans) live(ctx context.Context, c *plan.Cluster) (*unstructured.Unstructured, error) {
 	config, err := p.access.MemberAccess(c.Name).ToRESTConfig()
 	if err != nil {
 		return nil, err

@@ -12,12 +12,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	utilexec "k8s.io/utils/exec"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
@@ -101,7 +99,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 	if o.from != "" && (o.diff || o.serverSide) {
 		return errors.New("--diff and --server-side need the control plane: they cannot be used with --from")
 	}
-	p := &planning{env: e, access: access, options: o}
+	p := &plans{env: e, access: access, options: o}
 	effects, err := p.effects(ctx)
 	if err != nil {
 		return err
@@ -109,7 +107,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 	if o.output != "" {
 		err = e.PrintDocument(o.output, effects)
 	} else {
-		err = p.print(ctx, effects)
+		err = planning.Print(e, effects, p.diffs(ctx, effects))
 	}
 	if err == nil && effects.Changes() {
 		return utilexec.CodeExitError{Err: errors.New(""), Code: changed}
@@ -117,40 +115,33 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 	return err
 }
 
-// planning computes effects.
-type planning struct {
+// plans computes effects.
+type plans struct {
 	env    *env.Env
 	access *env.Access
 	options
-	client   client.Client
+	// source is the control plane; nil with --from.
+	source   *planning.Source
 	mapper   meta.RESTMapper
 	contents *snapshot.Contents
 	world    *plan.World
 }
 
 // effects reads the federation and computes what the changes do.
-func (p *planning) effects(ctx context.Context) (*plan.Effects, error) {
+func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	if err := p.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.steps.load(p); err != nil {
 		return nil, err
 	}
-	if p.contents == nil {
-		defer p.env.Waiting(func() string { return "the control plane to answer" })()
-		reader, err := newReader(p.env, p.access, p.client, p.mapper)
-		if err != nil {
-			return nil, err
-		}
-		if p.contents, err = reader.Contents(ctx, p.steps.kinds()); err != nil {
-			return nil, err
-		}
-	}
-	if err := required(p.contents.Gaps); err != nil {
-		return nil, err
-	}
 	var err error
-	if p.world, err = plan.NewWorld(p.contents); err != nil {
+	if p.contents == nil {
+		if p.contents, err = p.source.Contents(ctx, p.steps.kinds()); err != nil {
+			return nil, err
+		}
+	}
+	if p.world, err = planning.World(p.contents); err != nil {
 		return nil, err
 	}
 	p.world.Evict = p.evict
@@ -162,7 +153,7 @@ func (p *planning) effects(ctx context.Context) (*plan.Effects, error) {
 }
 
 // connect connects to the control plane, or reads the file of --from.
-func (p *planning) connect(ctx context.Context) error {
+func (p *plans) connect(ctx context.Context) error {
 	if p.from != "" {
 		file, err := os.Open(p.from)
 		if err != nil {
@@ -176,53 +167,11 @@ func (p *planning) connect(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	p.client, p.mapper, err = connect(ctx, p.access)
-	return err
-}
-
-// connect returns a client of the control plane that has no limit of requests.
-func connect(ctx context.Context, access *env.Access) (client.Client, meta.RESTMapper, error) {
-	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
-		return nil, nil, err
+	if p.source, err = planning.Connect(ctx, p.env, p.access); err != nil {
+		return err
 	}
-	config, err := access.ControlPlane.RESTConfig()
-	if err != nil {
-		return nil, nil, err
-	}
-	mapper, err := access.ToRESTMapper()
-	if err != nil {
-		return nil, nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
-	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the control plane: %w", err)
-	}
-	return c, mapper, nil
-}
-
-func newReader(e *env.Env, access *env.Access, c client.Client, mapper meta.RESTMapper) (*snapshot.Reader, error) {
-	namespace, _, err := access.Namespace()
-	if err != nil {
-		return nil, err
-	}
-	return &snapshot.Reader{ControlPlane: c, Mapper: mapper, Namespace: namespace, Now: e.Now}, nil
-}
-
-// required returns what a plan needs and could not be read. What a user may not read of other namespaces does not change what is planned
-// for those that may be read.
-func required(gaps snapshot.Gaps) error {
-	var missing []string
-	for _, g := range gaps {
-		if !strings.HasSuffix(g.What, snapshot.OfOtherNamespaces) {
-			missing = append(missing, g.String())
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("a plan needs what could not be read:\n  %s", strings.Join(missing, "\n  "))
+	p.mapper = p.source.Mapper
+	return nil
 }
 
 // resolve returns the kind of a type that a user named.

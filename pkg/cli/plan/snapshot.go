@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 )
 
 const (
@@ -43,17 +44,11 @@ func takeSnapshot(ctx context.Context, e *env.Env, access *env.Access, path stri
 	if path == "" {
 		return errors.New("name the file that is written: -o FILE")
 	}
-	c, mapper, err := connect(ctx, access)
+	source, err := planning.Connect(ctx, e, access)
 	if err != nil {
 		return err
 	}
-	reader, err := newReader(e, access, c, mapper)
-	if err != nil {
-		return err
-	}
-	done := e.Waiting(func() string { return "the control plane to answer" })
-	contents, err := reader.Contents(ctx, nil)
-	done()
+	contents, err := source.Contents(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (s *steps) bare(args []string) error {
 }
 
 // load reads the files, and finds the kinds of the objects that are named.
-func (s *steps) load(p *planning) error {
+func (s *steps) load(p *plans) error {
 	for _, step := range s.all {
 		var err error
 		switch step.flag {
@@ -131,7 +131,7 @@ func (s *steps) load(p *planning) error {
 }
 
 // read reads the manifests of a file.
-func (s *step) read(p *planning) error {
+func (s *step) read(p *plans) error {
 	options := &resource.FilenameOptions{Filenames: []string{s.value}}
 	if s.flag == "kustomize" {
 		options = &resource.FilenameOptions{Kustomize: s.value}
@@ -160,7 +160,7 @@ func (s *steps) manifests() []*unstructured.Unstructured {
 }
 
 // scopes gives objects the namespace of the command where they have none.
-func (s *steps) scopes(p *planning) error {
+func (s *steps) scopes(p *plans) error {
 	namespace, enforced, err := p.access.Namespace()
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (s *steps) kinds() []schema.GroupKind {
 }
 
 // changes returns the changes of the steps.
-func (s *steps) changes(ctx context.Context, p *planning) ([]plan.Change, error) {
+func (s *steps) changes(ctx context.Context, p *plans) ([]plan.Change, error) {
 	namespace, _, err := p.access.Namespace()
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (s *steps) changes(ctx context.Context, p *planning) ([]plan.Change, error)
 		}
 		for _, u := range step.manifests {
 			if p.serverSide {
-				stored, err := dryRun(ctx, p.client, u)
+				stored, err := dryRun(ctx, p.source.Client, u)
 				if err != nil {
 					return nil, err
 				}

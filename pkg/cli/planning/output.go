@@ -1,7 +1,6 @@
-package plan
+package planning
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -9,15 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
 
-// print prints effects, with --diff what changes in members.
-func (p *planning) print(ctx context.Context, effects *plan.Effects) error {
-	var diffs map[*plan.Cluster]string
-	if p.diff {
-		diffs = p.diffs(ctx, effects)
-	}
+// Print prints effects, and for each cluster what changes in its object, if it is given.
+func Print(e *env.Env, effects *plan.Effects, diffs map[*plan.Cluster]string) error {
 	var text strings.Builder
 	for i := range effects.Objects {
 		object(&text, &effects.Objects[i], diffs)
@@ -29,7 +25,7 @@ func (p *planning) print(ctx context.Context, effects *plan.Effects) error {
 		text.WriteString("\n")
 	}
 	text.WriteString(summary(effects) + "\n")
-	_, err := io.WriteString(p.env.Escaped().Out, text.String())
+	_, err := io.WriteString(e.Escaped().Out, text.String())
 	return err
 }
 

@@ -1,0 +1,75 @@
+// Package planning is what commands share that show what changes would do: reading the control plane, and printing effects.
+package planning
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+)
+
+// Source is the control plane that is read.
+type Source struct {
+	// Client has no limit of requests.
+	Client client.Client
+	Mapper meta.RESTMapper
+	env    *env.Env
+	access *env.Access
+}
+
+// Connect connects to the control plane.
+func Connect(ctx context.Context, e *env.Env, access *env.Access) (*Source, error) {
+	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
+		return nil, err
+	}
+	config, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := access.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return &Source{Client: c, Mapper: mapper, env: e, access: access}, nil
+}
+
+// Contents reads what decides what each cluster gets, and the objects of further kinds.
+func (s *Source) Contents(ctx context.Context, further []schema.GroupKind) (*snapshot.Contents, error) {
+	namespace, _, err := s.access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	defer s.env.Waiting(func() string { return "the control plane to answer" })()
+	reader := &snapshot.Reader{ControlPlane: s.Client, Mapper: s.Mapper, Namespace: namespace, Now: s.env.Now}
+	return reader.Contents(ctx, further)
+}
+
+// World returns the world of contents. What a user may not read of other namespaces does not change what is planned for those that may
+// be read; other gaps are an error.
+func World(contents *snapshot.Contents) (*plan.World, error) {
+	var missing []string
+	for _, g := range contents.Gaps {
+		if !strings.HasSuffix(g.What, snapshot.OfOtherNamespaces) {
+			missing = append(missing, g.String())
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("a plan needs what could not be read:\n  %s", strings.Join(missing, "\n  "))
+	}
+	return plan.NewWorld(contents)
+}
