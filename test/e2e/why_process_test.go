@@ -336,6 +336,9 @@ func TestMCP(t *testing.T) {
 	if text, failed := call("get", map[string]any{"type": "secrets", "name": "password", "namespace": ns}); failed || !strings.Contains(text, "password") || strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
 		t.Errorf("get: %s", text)
 	}
+	if text, failed := call("plan", map[string]any{"manifest": policy("web", to("member1")), "namespace": ns}); failed || !strings.Contains(text, "  member1  0 -> 1   created\n") {
+		t.Errorf("plan: %s", text)
+	}
 	for _, name := range []string{"--output=yaml", "-oyaml"} {
 		if text, failed := call("get", map[string]any{"type": "secrets", "name": name, "namespace": ns}); !failed || strings.Contains(text, "aHVudGVyMg") {
 			t.Errorf("get secrets %s: %s", name, text)

@@ -14,7 +14,7 @@ import (
 )
 
 // session returns a session of the SDK's client with a server that runs commands with run.
-func session(t *testing.T, run func(ctx context.Context, args []string, out, errOut io.Writer) error) *sdk.ClientSession {
+func session(t *testing.T, run func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) error) *sdk.ClientSession {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // that of the test ends before the session is closed
 	inside, outside := sdk.NewInMemoryTransports()
@@ -49,7 +49,7 @@ func TestTools_OnlyRead(t *testing.T) {
 			t.Errorf("%s has no readOnlyHint", tool.Name)
 		}
 	}
-	if got, want := strings.Join(names, " "), "get status why"; got != want {
+	if got, want := strings.Join(names, " "), "get plan status why"; got != want {
 		t.Errorf("got tools %s, want %s", got, want)
 	}
 }
@@ -82,6 +82,18 @@ func TestCall(t *testing.T) {
 			tool: "get", arguments: map[string]any{"type": "--output=yaml", "name": "-ojson", "namespace": "-A"}, err: "no such type\n", result: failed,
 			line: "get --karmada-context=test --namespace=-A -- --output=yaml -ojson", text: "no such type\n", isError: true,
 		},
+		"plan, with changes": {
+			tool: "plan", arguments: map[string]any{
+				"manifest": "kind: X", "delete": []string{"deploy/a", "deploy/b"}, "scale": []string{"deploy/c=2"}, "lose": []string{"m1"}, "taint": []string{"m2=k:NoExecute"},
+				"cordon": []string{"m3"}, "label": []string{"m4=a=b"}, "unjoin": []string{"m5"}, "namespace": "shop", "evict": true,
+			}, out: "Plan\n", result: failed,
+			line: "plan --karmada-context=test --namespace=shop --enable-no-execute-taint-eviction --filename=- --delete=deploy/a --delete=deploy/b --scale=deploy/c=2 --lose=m1 " +
+				"--taint=m2=k:NoExecute --cordon=m3 --label=m4=a=b --unjoin=m5 <kind: X", text: "Plan\n",
+		},
+		"changes are no flags": {
+			tool: "plan", arguments: map[string]any{"lose": []string{"--from=/etc/passwd", ""}, "label": []string{"-f", "/etc/passwd"}, "namespace": "--diff"}, err: "no such cluster\n", result: failed,
+			line: "plan --karmada-context=test --namespace=--diff --lose=--from=/etc/passwd --label=-f --label=/etc/passwd <", text: "no such cluster\n", isError: true,
+		},
 		"control characters": {
 			tool: "status", out: "a\x1b[2J\u202eb\n",
 			line: "status --karmada-context=test", text: `a\x1b[2J\u202eb` + "\n",
@@ -99,8 +111,15 @@ func TestCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			line := ""
-			c := session(t, func(_ context.Context, args []string, out, errOut io.Writer) error {
+			c := session(t, func(_ context.Context, args []string, in io.Reader, out, errOut io.Writer) error {
 				line = strings.Join(args, " ")
+				if in != nil {
+					text, err := io.ReadAll(in)
+					if err != nil {
+						t.Error(err)
+					}
+					line += " <" + string(text)
+				}
 				_, _ = io.WriteString(out, tc.out)
 				_, _ = io.WriteString(errOut, tc.err)
 				return tc.result
@@ -129,7 +148,7 @@ func TestCall(t *testing.T) {
 // TestCall_LimitsCallsAtATime has calls that end when one more than may run has begun, or cannot.
 func TestCall_LimitsCallsAtATime(t *testing.T) {
 	running, release := make(chan struct{}, 2*maxCalls), make(chan struct{})
-	c := session(t, func(context.Context, []string, io.Writer, io.Writer) error {
+	c := session(t, func(context.Context, []string, io.Reader, io.Writer, io.Writer) error {
 		running <- struct{}{}
 		<-release
 		return nil

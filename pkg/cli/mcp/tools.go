@@ -24,8 +24,8 @@ type server struct {
 	name string
 	// flags name the control plane and the user.
 	flags []string
-	// run runs the program with arguments.
-	run func(ctx context.Context, args []string, out, errOut io.Writer) error
+	// run runs the program with arguments and, unless it is nil, an input.
+	run func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) error
 	now func() time.Time
 	// slots bounds the number of commands at a time.
 	slots chan struct{}
@@ -49,6 +49,41 @@ type getInput struct {
 	Labels        string   `json:"labels,omitempty" jsonschema:"label selector, such as app=web"`
 }
 
+type planInput struct {
+	Manifest  string   `json:"manifest,omitempty" jsonschema:"YAML of objects that are applied"`
+	Delete    []string `json:"delete,omitempty" jsonschema:"objects of the control plane that are deleted, such as deployment/web"`
+	Scale     []string `json:"scale,omitempty" jsonschema:"workloads whose replicas are set, such as deployment/web=6"`
+	Lose      []string `json:"lose,omitempty" jsonschema:"clusters that become unreachable"`
+	Taint     []string `json:"taint,omitempty" jsonschema:"taints that clusters get, such as m1=maintenance:NoExecute"`
+	Cordon    []string `json:"cordon,omitempty" jsonschema:"clusters that are marked as unschedulable"`
+	Label     []string `json:"label,omitempty" jsonschema:"labels that clusters get, such as m1=region=eu"`
+	Unjoin    []string `json:"unjoin,omitempty" jsonschema:"clusters that are removed from the control plane"`
+	Namespace string   `json:"namespace,omitempty" jsonschema:"namespace of objects that name none; default that of the kubeconfig"`
+	Evict     bool     `json:"evict,omitempty" jsonschema:"NoExecute taints evict: karmada-controller-manager has --enable-no-execute-taint-eviction"`
+}
+
+// flags returns the changes as flags of plan.
+func (in *planInput) flags() []string {
+	out := []string{set("namespace", in.Namespace)}
+	if in.Evict {
+		out = append(out, "--enable-no-execute-taint-eviction")
+	}
+	if in.Manifest != "" {
+		out = append(out, "--filename=-")
+	}
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{
+		{"delete", in.Delete}, {"scale", in.Scale}, {"lose", in.Lose}, {"taint", in.Taint}, {"cordon", in.Cordon}, {"label", in.Label}, {"unjoin", in.Unjoin},
+	} {
+		for _, value := range f.values {
+			out = append(out, set(f.name, value))
+		}
+	}
+	return out
+}
+
 func (s *server) addTools(to *sdk.Server) {
 	closed := false
 	tool := func(name, description string) *sdk.Tool {
@@ -56,11 +91,11 @@ func (s *server) addTools(to *sdk.Server) {
 	}
 	sdk.AddTool(to, tool("status", "Whether the control plane, the clusters and the workloads are all right, and the problems that affect most workloads."),
 		func(ctx context.Context, _ *sdk.CallToolRequest, _ statusInput) (*sdk.CallToolResult, any, error) {
-			return s.call(ctx, "status")
+			return s.call(ctx, nil, "status")
 		})
 	sdk.AddTool(to, tool("why", "Where an object is, why not elsewhere, what is wrong with it, and the next step. For objects of the control plane, policies, clusters, and objects of a member."),
 		func(ctx context.Context, _ *sdk.CallToolRequest, in whyInput) (*sdk.CallToolResult, any, error) {
-			return s.call(ctx, "why", set("namespace", in.Namespace), set("cluster", in.Cluster), "--", in.Type, in.Name)
+			return s.call(ctx, nil, "why", set("namespace", in.Namespace), set("cluster", in.Cluster), "--", in.Type, in.Name)
 		})
 	sdk.AddTool(to, tool("get", "A table of objects in the control plane and in member clusters."),
 		func(ctx context.Context, _ *sdk.CallToolRequest, in getInput) (*sdk.CallToolResult, any, error) {
@@ -68,8 +103,12 @@ func (s *server) addTools(to *sdk.Server) {
 			if in.AllNamespaces {
 				all = "true"
 			}
-			return s.call(ctx, "get", set("namespace", in.Namespace), set("all-namespaces", all), set("clusters", strings.Join(in.Clusters, ",")),
+			return s.call(ctx, nil, "get", set("namespace", in.Namespace), set("all-namespaces", all), set("clusters", strings.Join(in.Clusters, ",")),
 				set("labels", in.Labels), "--", in.Type, in.Name)
+		})
+	sdk.AddTool(to, tool("plan", "What changes would do in every cluster, without making them. They are planned in the order of the arguments, manifest first."),
+		func(ctx context.Context, _ *sdk.CallToolRequest, in planInput) (*sdk.CallToolResult, any, error) {
+			return s.call(ctx, strings.NewReader(in.Manifest), "plan", in.flags()...)
 		})
 }
 
@@ -81,9 +120,9 @@ func set(flag, value string) string {
 	return "--" + flag + "=" + value
 }
 
-// call runs a command and returns what it printed, in a part of its own. Empty arguments are left out. A command that fails, and
+// call runs a command with an input, if it is not nil, and returns what it printed, in a part of its own. Empty arguments are left out. A command that fails, and
 // one that prints nothing, is an error of the tool.
-func (s *server) call(ctx context.Context, command string, args ...string) (*sdk.CallToolResult, any, error) {
+func (s *server) call(ctx context.Context, in io.Reader, command string, args ...string) (*sdk.CallToolResult, any, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	select {
@@ -99,7 +138,7 @@ func (s *server) call(ctx context.Context, command string, args ...string) (*sdk
 		}
 	}
 	out, errOut := &limited{limit: maxAnswer}, &limited{limit: maxAnswer / 8}
-	err := s.run(ctx, line, plaintext.NewWriter(out), plaintext.NewWriter(errOut))
+	err := s.run(ctx, line, in, plaintext.NewWriter(out), plaintext.NewWriter(errOut))
 	exit := (*exec.ExitError)(nil)
 	switch {
 	case ctx.Err() != nil:
