@@ -31,6 +31,7 @@ var notRun = map[string]string{
 	"karmadactl local up --runtime kind":  "Docker; runtime_kind_test.go",
 	"karmadactl join ":                    "another cluster; join_test.go",
 	"karmadactl register ":                "another cluster; register_test.go",
+	"karmadactl plan ":                    "an exit code of 2; apply_plan_test.go",
 	"karmadactl promote ":                 "a workload in a member; promote_test.go",
 	"karmadactl get pods -A -w --cached":  "does not end; search_test.go",
 	"karmadactl capacity --for deployment/nginx --estimators --host-kubeconfig": "a host cluster; kind_capacity_test.go",
