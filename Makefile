@@ -88,6 +88,10 @@ verify: ## Check generated files, formatting, module files
 bench: build ## Measure: decisions, propagation, start-up; prints the figures
 	hack/bench.sh
 
+.PHONY: plan-truth
+plan-truth: build ## Make N random changes (default 500), one after the other, and compare what plan printed with what happens; SEED=M for others
+	cd test/e2e && PLAN_TRUTH=$(or $(N),500) PLAN_TRUTH_SEED=$(or $(SEED),1) E2E_MEMBERS=3 E2E_NAME=truth E2E_BIN=$(abspath $(BIN)) go test -count=1 -tags e2e -timeout 6h -v -run '^TestPlanTruth$$' .
+
 .PHONY: bench-scale
 bench-scale: build ## Measure with 10, 100 and 1,000 clusters; STUBS=DIR has the sources of the stub members
 	hack/bench-scale.sh

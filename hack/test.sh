@@ -140,7 +140,7 @@ against="integration, against real API servers"
 of_failures='^Test(Crash|Estimator|Failover|HostileMember|Local|Member|Restored)(_.*)?$'
 of_agents='^Test(Pull|Register)$'
 # What the control plane alone does is the same with members in Pull mode.
-same_in_pull='^Test(BadInput|Claims|Completion|Cordon|CustomMetrics|Descheduler|Division|Docs|Estimator|GateWarnings|HostileMember|Next|NoPolicy|Placement|Quota|Rebalancer|Refused|Samples|Taints|Why)(_.*)?$|^TestFailover_(BadInput|ClusterTaintPolicy|RemedyRequestsActions|UnhealthyApplicationMoves)$'
+same_in_pull='^Test(BadInput|Claims|Completion|Cordon|CustomMetrics|Descheduler|Division|Docs|Estimator|GateWarnings|HostileMember|Next|NoPolicy|Placement|PlanTruth|Quota|Rebalancer|Refused|Samples|Taints|Why)(_.*)?$|^TestFailover_(BadInput|ClusterTaintPolicy|RemedyRequestsActions|UnhealthyApplicationMoves)$'
 
 # concurrent are the directories of packages with a goroutine of their own.
 concurrent=$(git grep -lE '^\s+go (func\(|[a-zA-Z_.]+\()|^\s*(_ )?"(sync|sync/atomic|golang.org/x/sync/errgroup)"$' -- '*.go' | xargs -n1 dirname | sort -u)

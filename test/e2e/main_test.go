@@ -96,7 +96,7 @@ func run(m *testing.M) (code int, err error) {
 
 // started starts the federation for the first test that needs it.
 var started = sync.OnceValue(func() error {
-	return federation(append([]string{"up", "--members", "2"}, under.flags()...)...)
+	return federation(append([]string{"up", "--members", cmp.Or(os.Getenv("E2E_MEMBERS"), "2")}, under.flags()...)...)
 })
 
 // build makes the programs that the tests run.

@@ -133,13 +133,18 @@ func (c *comparison) compare(before, after map[key]*state) {
 	for _, k := range sortedKeys(all) {
 		o := c.object(all[k].template, before[k], after[k])
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
-		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || o.ReplicasBefore == o.ReplicasAfter) {
+		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || !c.meant(k, after[k])) {
 			continue
 		}
 		c.out.Objects = append(c.out.Objects, o)
 		c.count(&o, changes)
 	}
 	c.out.Summary.Clusters = len(c.clusters)
+}
+
+// meant reports whether a change is about a template, or the policy that has it.
+func (c *comparison) meant(k key, after *state) bool {
+	return c.next.changed[k] || after != nil && after.policy != nil && c.next.changed[keyOfPolicy(after.policy)]
 }
 
 func (c *comparison) count(o *Object, changes bool) {
@@ -207,6 +212,9 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		if out.New, err = c.next.object(after, is); err != nil {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
 		}
+		if was != nil && c.next.Hashed && after.template.GetKind() == "Secret" && c.next.changed[keyOf(after.template)] {
+			o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", name))
+		}
 	}
 	switch {
 	case was == nil:
@@ -242,7 +250,7 @@ func (c *comparison) removal(name string, after, leaving *state) (Action, string
 	if cluster := c.next.cluster(name); cluster == nil || cluster.DeletionTimestamp != nil {
 		return ActionDelete, "the cluster is removed"
 	}
-	return ActionDelete, ""
+	return ActionDelete, after.evicted[name]
 }
 
 // describe returns the policy of a template, and its replicas.

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -46,6 +48,8 @@ type state struct {
 	unknown []string
 	// follows are the templates that it follows as a dependency.
 	follows []string
+	// evicted are why it leaves clusters, by cluster.
+	evicted map[string]string
 }
 
 // planner computes the states of the templates of a world.
@@ -87,7 +91,10 @@ func (p *planner) states() map[key]*state {
 	for k, t := range p.templates {
 		out[k] = p.stateOf(k, t)
 	}
-	p.follow(out)
+	if p.settle {
+		p.limit(out)
+		p.follow(out)
+	}
 	for _, s := range out {
 		if s.binding != nil {
 			s.targets = slices.DeleteFunc(scope.Targets(s.binding.GetSpec()), func(t workv1alpha2.TargetCluster) bool {
@@ -118,9 +125,29 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 	if !p.touched && !p.changed[k] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding) {
 		return s // what has it, and all that it depends on, is as it was
 	}
+	for _, w := range p.Webhooks {
+		if answers(w, t.GroupVersionKind()) {
+			s.unknown = append(s.unknown, "what interpreter webhook "+w.Name+" answers")
+		}
+	}
 	p.bind(s)
 	p.place(s)
 	return s
+}
+
+// answers reports whether an interpreter webhook has a rule for a kind.
+func answers(w *configv1alpha1.ResourceInterpreterWebhookConfiguration, kind schema.GroupVersionKind) bool {
+	has := func(values []string, value string) bool {
+		return slices.Contains(values, value) || slices.Contains(values, "*")
+	}
+	for i := range w.Webhooks {
+		if slices.ContainsFunc(w.Webhooks[i].Rules, func(r configv1alpha1.RuleWithOperations) bool {
+			return has(r.APIGroups, kind.Group) && has(r.APIVersions, kind.Version) && has(r.Kinds, kind.Kind)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // lazily returns what a lazy policy leaves for the next change of the template.
@@ -255,17 +282,29 @@ func (p *planner) evict(s *state) bool {
 		}
 		if err == nil && verdict.Evict {
 			*s.binding.GetSpec() = *verdict.Spec
+			if s.evicted == nil {
+				s.evicted = map[string]string{}
+			}
+			s.evicted[t.Name] = "the cluster has the taints " + executing(p.cluster(t.Name))
 			return true
 		}
 	}
 	return false
 }
 
+// executing returns the NoExecute taints of a cluster.
+func executing(c *clusterv1alpha1.Cluster) string {
+	var out []string
+	for i := range c.Spec.Taints {
+		if t := &c.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoExecute {
+			out = append(out, t.ToString())
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // follow gives the dependencies of templates the clusters of these, and takes them from what is no dependency any more.
 func (p *planner) follow(states map[key]*state) {
-	if !p.settle {
-		return
-	}
 	followed := map[*state]map[referrer]bool{}
 	for _, k := range sortedKeys(states) {
 		s := states[k]

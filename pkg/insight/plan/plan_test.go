@@ -183,10 +183,10 @@ func TestPlan(t *testing.T) {
 		},
 			"Deployment ns/web m1 update 2->2 spec.image\nDeployment ns/web m2 update 2->2 spec.image"},
 		"a NoExecute taint": {propagated, func(*testing.T) []Change { return []Change{Taint("m1", noExecute)} },
-			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
+			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0  the cluster has the taints gone:NoExecute\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"a NoExecute taint that is tolerated for a time": {propagated, func(t *testing.T) []Change {
 			return []Change{Store(object(t, webPolicy("m1, m2", ", clusterTolerations: [{key: gone, operator: Exists, tolerationSeconds: 300}]"))), Taint("m1", noExecute)}
-		}, "ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas\nDeployment ns/web after 300 s"},
+		}, "ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0  the cluster has the taints gone:NoExecute\nDeployment ns/web m2 update 2->4 spec.replicas\nDeployment ns/web after 300 s"},
 		"a cordon": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1")} }, ""},
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before

@@ -125,6 +125,10 @@ func Store(u *unstructured.Unstructured) Change {
 		case *policyv1alpha1.ClusterTaintPolicy:
 			w.TaintPolicies = set(slices.Clone(w.TaintPolicies), o, func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == u.GetName() })
 			w.taint()
+		case *policyv1alpha1.FederatedResourceQuota:
+			w.Quotas = set(slices.Clone(w.Quotas), o, func(q *policyv1alpha1.FederatedResourceQuota) bool {
+				return q.Namespace == o.Namespace && q.Name == o.Name
+			})
 		case *configv1alpha1.ResourceInterpreterCustomization:
 			return w.interpret(set(slices.Clone(w.Customizations), o, func(c *configv1alpha1.ResourceInterpreterCustomization) bool { return c.Name == u.GetName() }))
 		case policyv1alpha1.Policy:
@@ -178,6 +182,8 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == namespace && p.GetName() == name
 			})
+		case "FederatedResourceQuota":
+			w.Quotas = slices.DeleteFunc(slices.Clone(w.Quotas), func(q *policyv1alpha1.FederatedResourceQuota) bool { return q.Namespace == namespace && q.Name == name })
 		case "ClusterTaintPolicy":
 			w.TaintPolicies = slices.DeleteFunc(slices.Clone(w.TaintPolicies), func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == name })
 			w.taint()
@@ -193,7 +199,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 
 // size returns the number of objects that can be deleted.
 func (w *World) size() int {
-	return len(w.policies) + len(w.Overrides) + len(w.templates) + len(w.TaintPolicies)
+	return len(w.policies) + len(w.Overrides) + len(w.templates) + len(w.TaintPolicies) + len(w.Quotas)
 }
 
 // taint gives clusters the taints that the ClusterTaintPolicies want.

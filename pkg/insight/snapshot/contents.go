@@ -34,6 +34,7 @@ type Contents struct {
 	Policies      []policyv1alpha1.Policy
 	Overrides     override.Policies
 	TaintPolicies []*policyv1alpha1.ClusterTaintPolicy
+	Quotas        []*policyv1alpha1.FederatedResourceQuota
 	// Templates are the objects of the kinds that policies select, bindings refer to, or dependencies have, as they are delivered: without
 	// the fields that the API server of the control plane set.
 	Templates      []*unstructured.Unstructured
@@ -63,7 +64,7 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	for what, list := range map[string]client.ObjectList{
 		Policies: &policyv1alpha1.PropagationPolicyList{}, ClusterPolicies: &policyv1alpha1.ClusterPropagationPolicyList{},
 		Overrides: &policyv1alpha1.OverridePolicyList{}, ClusterOverrides: &policyv1alpha1.ClusterOverridePolicyList{},
-		"ClusterTaintPolicies":                     &policyv1alpha1.ClusterTaintPolicyList{},
+		Quotas: &policyv1alpha1.FederatedResourceQuotaList{}, "ClusterTaintPolicies": &policyv1alpha1.ClusterTaintPolicyList{},
 		"ResourceInterpreterCustomizations":        &configv1alpha1.ResourceInterpreterCustomizationList{},
 		"ResourceInterpreterWebhookConfigurations": &configv1alpha1.ResourceInterpreterWebhookConfigurationList{},
 	} {
@@ -169,6 +170,8 @@ func (c *Contents) take(list client.ObjectList) {
 		c.Overrides = append(c.Overrides, overrides(l)...)
 	case *policyv1alpha1.ClusterTaintPolicyList:
 		c.TaintPolicies = append(c.TaintPolicies, pointers(l.Items)...)
+	case *policyv1alpha1.FederatedResourceQuotaList:
+		c.Quotas = append(c.Quotas, pointers(l.Items)...)
 	case *configv1alpha1.ResourceInterpreterCustomizationList:
 		c.Customizations = append(c.Customizations, pointers(l.Items)...)
 	case *configv1alpha1.ResourceInterpreterWebhookConfigurationList:

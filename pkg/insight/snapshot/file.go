@@ -72,7 +72,7 @@ func (c *Contents) Write(out io.Writer) error {
 		f.Objects = append(f.Objects, text)
 		return err
 	}
-	if err := errors.Join(each(c.Clusters, add), each(c.Policies, add), each(c.Overrides, add), each(c.TaintPolicies, add),
+	if err := errors.Join(each(c.Clusters, add), each(c.Policies, add), each(c.Overrides, add), each(c.TaintPolicies, add), each(c.Quotas, add),
 		each(c.Customizations, add), each(c.Webhooks, add), each(c.Templates, add), each(c.Bindings, add)); err != nil {
 		return fmt.Errorf("encoding the snapshot: %w", err)
 	}
@@ -180,6 +180,8 @@ func (c *Contents) add(object runtime.Object) {
 		c.Overrides = append(c.Overrides, o)
 	case *policyv1alpha1.ClusterTaintPolicy:
 		c.TaintPolicies = append(c.TaintPolicies, o)
+	case *policyv1alpha1.FederatedResourceQuota:
+		c.Quotas = append(c.Quotas, o)
 	case *configv1alpha1.ResourceInterpreterCustomization:
 		c.Customizations = append(c.Customizations, o)
 	case *configv1alpha1.ResourceInterpreterWebhookConfiguration:
@@ -218,6 +220,8 @@ func newObject(kind schema.GroupVersionKind) runtime.Object {
 		return &policyv1alpha1.ClusterOverridePolicy{}
 	case policies.WithKind("ClusterTaintPolicy"):
 		return &policyv1alpha1.ClusterTaintPolicy{}
+	case policies.WithKind("FederatedResourceQuota"):
+		return &policyv1alpha1.FederatedResourceQuota{}
 	case config.WithKind("ResourceInterpreterCustomization"):
 		return &configv1alpha1.ResourceInterpreterCustomization{}
 	case config.WithKind("ResourceInterpreterWebhookConfiguration"):

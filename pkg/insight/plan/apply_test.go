@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
+)
+
+// applied is a world in which nginx was applied with a policy for m1 and m2, by the built-in rules of its kind.
+func applied(t testing.TB) *World {
+	t.Helper()
+	w := world(t).copied()
+	var err error
+	if w.Interpreter, err = bundled.NewOffline(nil); err != nil {
+		t.Fatal(err)
+	}
+	w.Templates = nil
+	w = w.copied()
+	m := NewManifests(func(string) {})
+	for _, text := range []string{nginx, webPolicy("m1, m2", "")} {
+		if err := m.Apply(object(t, text))(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return propagatedIn(t, w)
+}
+
+var nginx = strings.NewReplacer("NAME", "web", "spec: {containers", "spec: {hostNetwork: true, containers").Replace(deployment)
+
+func TestManifests_Apply(t *testing.T) {
+	policy := webPolicy("m1, m2", "")
+	for name, tc := range map[string]struct{ manifest, want, err string }{
+		"the same":            {manifest: nginx},
+		"another image":       {manifest: strings.Replace(nginx, "1.19.0", "1.20", 1), want: "m1 update 2->2 spec.template.spec.containers"},
+		"a field is left out": {manifest: strings.Replace(nginx, "hostNetwork: true, ", "", 1), want: "m1 update 2->2 spec.template.spec.hostNetwork"},
+		"the same policy":     {manifest: policy},
+		"another policy":      {manifest: strings.Replace(policy, "[m1, m2]", "[m2, m3]", 1), want: "m3 create 0->2"},
+		"an unknown field":    {manifest: strings.Replace(nginx, "replicas:", "replica:", 1), err: `Deployment ns/web would be refused: strict decoding error: unknown field "spec.replica"`},
+		"admission": {
+			manifest: strings.Replace(policy, "{apiVersion: apps/v1", "{namespace: other, apiVersion: apps/v1", 1),
+			err:      `PropagationPolicy ns/web would be refused: spec.resourceSelectors[0].namespace: Invalid value: "other"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := Plan(applied(t), []Change{NewManifests(func(string) {}).Apply(object(t, tc.manifest))})
+			if err != nil || tc.err != "" {
+				if err == nil || tc.err == "" || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %v, want %q", err, tc.err)
+				}
+				return
+			}
+			if got := lines(e); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPlan_Quota scales a workload to more than its namespace may use: it stays as it is.
+func TestPlan_Quota(t *testing.T) {
+	w := applied(t)
+	limit := corev1.ResourceList{"cpu": resource.MustParse("50m")}
+	w.Quotas = []*policyv1alpha1.FederatedResourceQuota{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: policyv1alpha1.FederatedResourceQuotaSpec{Overall: limit},
+		Status: policyv1alpha1.FederatedResourceQuotaStatus{Overall: limit, OverallUsed: corev1.ResourceList{}},
+	}}
+	scale := Scale(object(t, nginx).GroupVersionKind().GroupKind(), "ns", "web", 6)
+	e, err := Plan(w, []Change{scale})
+	want := "Deployment ns/web unfit: FederatedResourceQuota(ns/q) exceeded for resource cpu: requested sum 60m, limit 50m."
+	if err != nil || lines(e) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
+	}
+}
+
+func TestPlan_InterpreterWebhooksAreUnknown(t *testing.T) {
+	w := applied(t)
+	w.Webhooks = []*configv1alpha1.ResourceInterpreterWebhookConfiguration{{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, Webhooks: []configv1alpha1.ResourceInterpreterWebhook{{
+		Rules: []configv1alpha1.RuleWithOperations{{Rule: configv1alpha1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Kinds: []string{"Deployment"}}}},
+	}}}}
+	e, err := Plan(w, []Change{Cordon("m3")})
+	if want := "Deployment ns/web unknown: what interpreter webhook hook answers"; err != nil || lines(e) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
+	}
+}

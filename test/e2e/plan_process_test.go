@@ -1,0 +1,445 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
+)
+
+const (
+	// truthChanges is the number of changes of TestPlanTruth; PLAN_TRUTH is another one.
+	truthChanges = 25
+	// truthSeed is its seed; PLAN_TRUTH_SEED is another one.
+	truthSeed = 1
+	// truthQuiet is how long nothing changes before a state counts as the one that follows a change.
+	truthQuiet = 1500 * time.Millisecond
+	// truthLimit is how long it may take until the state is the one that was planned.
+	truthLimit = 30 * time.Second
+	// truthReset is the number of changes after which clusters are as they were at first.
+	truthReset = 8
+	// maxUnknown is the share of changes, in percent, that may have an effect that is not known.
+	maxUnknown = 2
+)
+
+// truthKinds are the kinds of templates.
+var truthKinds = map[string]schema.GroupVersionResource{
+	"Deployment": {Group: "apps", Version: "v1", Resource: "deployments"},
+	"ConfigMap":  {Version: "v1", Resource: "configmaps"},
+}
+
+// truth makes random changes, and compares what was planned with what happens.
+type truth struct {
+	*rand.Rand
+	ns       string
+	control  dynamic.Interface
+	members  map[string]dynamic.Interface
+	clusters []string
+	lost     map[string]bool
+	unknown  int
+}
+
+// TestPlanTruth makes one random change after the other: what plan printed is what then happens, object by object and cluster by cluster.
+func TestPlanTruth(t *testing.T) {
+	p := &truth{ns: namespace(t), members: map[string]dynamic.Interface{}, lost: map[string]bool{}}
+	n, seed := numberOf(t, "PLAN_TRUTH", truthChanges), numberOf(t, "PLAN_TRUTH_SEED", truthSeed)
+	p.Rand = rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // the same changes for the same seed
+	p.control = contextClient(t, "karmada-apiserver")
+	p.clusters = strings.Fields(must(t, "get", "clusters", "-o", "jsonpath={.items[*].metadata.name}"))
+	for _, name := range p.clusters {
+		p.members[name] = contextClient(t, name)
+	}
+	t.Cleanup(func() {
+		ctl("", "delete", "clusterpropagationpolicy,clusteroverridepolicy", "-l", "truth="+p.ns)
+		p.reset(t)
+	})
+	differences := 0
+	for i := range n {
+		if i%truthReset == truthReset-1 {
+			p.reset(t)
+			p.quiet(t)
+		}
+		change := p.change()
+		if difference := p.compare(t, change); difference != "" {
+			differences++
+			t.Errorf("change %d of seed %d: %s\n%s", i, seed, change, difference)
+			p.quiet(t)
+		}
+	}
+	t.Logf("%d changes, %d differences, %d with something unknown", n, differences, p.unknown)
+	if p.unknown*100 > maxUnknown*n {
+		t.Errorf("%d of %d changes have something unknown", p.unknown, n)
+	}
+}
+
+func numberOf(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// contextClient returns a client for a context of the kubeconfig.
+func contextClient(t *testing.T, of string) dynamic.Interface {
+	t.Helper()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: of}).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// truthChange is a change: the flags of plan, standard input, and the command that makes it.
+type truthChange struct {
+	flags, command []string
+	input          string
+}
+
+// String returns the change as a user would make it.
+func (c truthChange) String() string {
+	return strings.Join(c.command, " ") + "\n" + c.input
+}
+
+// change returns a random change.
+func (p *truth) change() truthChange {
+	apply := func(text string) truthChange {
+		return truthChange{[]string{"-f", "-"}, []string{"apply", "-f", "-"}, text}
+	}
+	object := fmt.Sprintf("deployment/d%d", p.IntN(3))
+	cluster := p.clusters[p.IntN(len(p.clusters))]
+	switch p.IntN(20) {
+	case 0, 1, 2:
+		return apply(p.deployment())
+	case 3:
+		return apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d, labels: {app: a%d}}\ndata: {a: %q}\n", p.IntN(2), p.IntN(2), fmt.Sprint(p.IntN(3))))
+	case 4, 5, 6, 7, 8:
+		return apply(p.policy())
+	case 9, 10, 11:
+		return apply(p.override())
+	case 12, 13:
+		n := p.IntN(8)
+		return truthChange{[]string{"--scale", fmt.Sprintf("%s=%d", object, n)}, []string{"scale", object, fmt.Sprintf("--replicas=%d", n)}, ""}
+	case 14:
+		what := []string{object, "configmap/c0", "pp/p0", "pp/p1", "cpp/" + p.ns + "-0", "op/o0", "cop/" + p.ns + "-0"}[p.IntN(7)]
+		return truthChange{[]string{"--delete", what}, []string{"delete", what}, ""}
+	case 15, 16:
+		taint := []string{"a:NoExecute", "a:NoSchedule", "b:NoExecute"}[p.IntN(3)]
+		return truthChange{[]string{"--taint", cluster + "=" + taint}, []string{"taint", "clusters", cluster, taint}, ""}
+	case 17:
+		return truthChange{[]string{"--cordon", cluster}, []string{"cordon", cluster}, ""}
+	default:
+		label := fmt.Sprintf("zone=z%d", p.IntN(2))
+		return truthChange{[]string{"--label", cluster, label}, []string{"label", "cluster", cluster, label, "--overwrite"}, ""}
+	}
+}
+
+func (p *truth) deployment() string {
+	refer := []string{"", "\n        envFrom: [{configMapRef: {name: c0}}]", "\n        envFrom: [{configMapRef: {name: c1}}]"}[p.IntN(3)]
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d%d, labels: {app: a%d}}
+spec:
+  replicas: %d
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec:
+      containers:
+      - name: c
+        image: nginx:1.%d%s
+`, p.IntN(3), p.IntN(2), p.IntN(7), p.IntN(3), refer)
+}
+
+// some returns some of the clusters.
+func (p *truth) some() string {
+	var out []string
+	for _, name := range p.clusters {
+		if p.IntN(3) > 0 {
+			out = append(out, name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (p *truth) policy() string {
+	selector := []string{
+		fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s, name: d%d}", p.ns, p.IntN(3)),
+		fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s, labelSelector: {matchLabels: {app: a%d}}}", p.ns, p.IntN(2)),
+		fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s}", p.ns),
+		fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, namespace: %s, name: c%d}", p.ns, p.IntN(2)),
+	}[p.IntN(4)]
+	affinity := []string{
+		"{clusterNames: [" + p.some() + "]}", "{clusterNames: [" + p.some() + "]}",
+		"{labelSelector: {matchLabels: {zone: z0}}}", "{exclude: [" + p.clusters[0] + "]}",
+	}[p.IntN(4)]
+	replicas := []string{
+		"{replicaSchedulingType: Duplicated}", "{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}",
+		fmt.Sprintf("{replicaSchedulingType: Divided, replicaDivisionPreference: Weighted, weightPreference: {staticWeightList: [{targetCluster: {clusterNames: [%s]}, weight: 2}, {targetCluster: {clusterNames: [%s]}, weight: 1}]}}", p.clusters[0], strings.Join(p.clusters[1:], ", ")),
+	}[p.IntN(3)]
+	more := []string{"", "", "", ", clusterTolerations: [{key: a, operator: Exists}]", ", clusterTolerations: [{key: b, operator: Exists, effect: NoExecute}]",
+		", spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]"}[p.IntN(6)]
+	spec := []string{"", "propagateDeps: true, ", "preserveResourcesOnDeletion: true, ", "preemption: Always, ", "conflictResolution: Overwrite, "}[p.IntN(5)]
+	kind, name := "PropagationPolicy", fmt.Sprintf("p%d", p.IntN(3))
+	if p.IntN(5) == 0 {
+		kind, name = "ClusterPropagationPolicy", p.ns+"-0"
+	}
+	return fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: %s
+metadata: {name: %s, labels: {truth: %s}}
+spec: {priority: %d, %sresourceSelectors: [%s], placement: {clusterAffinity: %s, replicaScheduling: %s%s}}
+`, kind, name, p.ns, p.IntN(3), spec, selector, affinity, replicas, more)
+}
+
+func (p *truth) override() string {
+	target := []string{"", "targetCluster: {clusterNames: [" + p.clusters[0] + "]}, ", "targetCluster: {labelSelector: {matchLabels: {zone: z1}}}, "}[p.IntN(3)]
+	overriders := []string{
+		fmt.Sprintf("{imageOverrider: [{component: Tag, operator: replace, value: 1.9.%d}]}", p.IntN(2)),
+		fmt.Sprintf("{labelsOverrider: [{operator: add, value: {over: l%d}}]}", p.IntN(2)),
+		"{plaintext: [{path: /metadata/annotations/over, operator: add, value: x}]}",
+	}[p.IntN(3)]
+	kind, name := "OverridePolicy", fmt.Sprintf("o%d", p.IntN(2))
+	if p.IntN(4) == 0 {
+		kind, name = "ClusterOverridePolicy", p.ns+"-0"
+	}
+	return fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: %s
+metadata: {name: %s, labels: {truth: %s}}
+spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: %s}], overrideRules: [{%soverriders: %s}]}
+`, kind, name, p.ns, p.ns, target, overriders)
+}
+
+// reset makes the clusters as they were.
+func (p *truth) reset(t *testing.T) {
+	t.Helper()
+	for _, name := range p.clusters {
+		ctl("", "taint", "clusters", name, "a-", "b-")
+		ctl("", "taint", "clusters", name, "a:NoExecute-")
+		ctl("", "uncordon", name)
+		ctl("", "label", "cluster", name, "zone-")
+	}
+}
+
+// compare plans a change, makes it, and returns the difference between what was planned and what happened.
+func (p *truth) compare(t *testing.T, c truthChange) string {
+	t.Helper()
+	before := p.quiet(t)
+	planned := ctl(c.input, slices.Concat([]string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction"}, c.flags)...)
+	command := c.command
+	if !slices.Contains([]string{"taint", "cordon"}, command[0]) {
+		command = append(slices.Clone(command), "-n", p.ns)
+	}
+	made := ctl(c.input, command...)
+	if planned.code == 1 || made.code != 0 {
+		if planned.code == 1 && made.code != 0 || made.code != 0 && strings.Contains(made.err, "already") {
+			return ""
+		}
+		return fmt.Sprintf("plan: exit code %d\n%s\nthe change: exit code %d\n%s%s", planned.code, planned.err, made.code, made.out, made.err)
+	}
+	effects := &plan.Effects{}
+	if err := json.Unmarshal([]byte(planned.out), effects); err != nil {
+		t.Fatalf("%v in\n%s%s", err, planned.out, planned.err)
+	}
+	if effects.Summary.Unknown > 0 {
+		p.unknown++
+	}
+	want := predicted(effects)
+	var got []string
+	var working string
+	quiet, last := time.Now(), ""
+	for deadline := time.Now().Add(truthLimit); time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
+		var state map[string]*unstructured.Unstructured
+		state, working = p.observe(t)
+		got = happened(before, state)
+		if text := strings.Join(got, "\n"); working != "" || text != last {
+			quiet, last = time.Now(), text
+		}
+		if slices.Equal(got, want) && time.Since(quiet) > truthQuiet {
+			return ""
+		}
+	}
+	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working)
+}
+
+// predicted returns effects as lines.
+func predicted(e *plan.Effects) []string {
+	var out []string
+	for _, o := range e.Objects {
+		if o.PolicyBefore != o.PolicyAfter {
+			out = append(out, fmt.Sprintf("%s/%s policy %q -> %q", o.Kind, o.Name, o.PolicyBefore, o.PolicyAfter))
+		}
+		for _, c := range o.Clusters {
+			if c.Action != plan.ActionKeep {
+				fields := slices.DeleteFunc(c.Fields, func(f string) bool { return strings.HasSuffix(f, corev1.LastAppliedConfigAnnotation) })
+				if c.Action == plan.ActionUpdate && len(fields) == 0 {
+					continue
+				}
+				out = append(out, fmt.Sprintf("%s/%s in %s: %s %d -> %d %s", o.Kind, o.Name, c.Name, c.Action, c.Before, c.After, strings.Join(fields, " ")))
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// happened returns the differences of two states as lines.
+func happened(before, after map[string]*unstructured.Unstructured) []string {
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	var out []string
+	for at, u := range all {
+		was, is := before[at], after[at]
+		cluster, _, _ := strings.Cut(at, " ")
+		if cluster == "" {
+			if a, b := holder(was), holder(is); a != b {
+				out = append(out, fmt.Sprintf("%s/%s policy %q -> %q", u.GetKind(), u.GetName(), a, b))
+			}
+			continue
+		}
+		action, fields := plan.ActionUpdate, []string(nil)
+		switch {
+		case was == nil:
+			action = plan.ActionCreate
+		case is == nil:
+			action = plan.ActionDelete
+		default:
+			for _, path := range manifest.Differences(was, is, 10) {
+				fields = append(fields, path.String())
+			}
+			if len(fields) == 0 {
+				continue
+			}
+		}
+		out = append(out, fmt.Sprintf("%s/%s in %s: %s %d -> %d %s", u.GetKind(), u.GetName(), cluster, action, replicasOf(was), replicasOf(is), strings.Join(fields, " ")))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func replicasOf(u *unstructured.Unstructured) int64 {
+	if u == nil {
+		return 0
+	}
+	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	return n
+}
+
+// holder returns the policy that has a template.
+func holder(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	a := u.GetAnnotations()
+	switch {
+	case a[policyv1alpha1.PropagationPolicyNameAnnotation] != "":
+		return fmt.Sprintf("PropagationPolicy %s/%s", a[policyv1alpha1.PropagationPolicyNamespaceAnnotation], a[policyv1alpha1.PropagationPolicyNameAnnotation])
+	case a[policyv1alpha1.ClusterPropagationPolicyAnnotation] != "":
+		return "ClusterPropagationPolicy " + a[policyv1alpha1.ClusterPropagationPolicyAnnotation]
+	}
+	return ""
+}
+
+// quiet waits until nothing changes any more, and returns the state.
+func (p *truth) quiet(t *testing.T) map[string]*unstructured.Unstructured {
+	t.Helper()
+	since := time.Now()
+	state, _ := p.observe(t)
+	for deadline := time.Now().Add(truthLimit); time.Now().Before(deadline) && time.Since(since) < truthQuiet; time.Sleep(150 * time.Millisecond) {
+		next, working := p.observe(t)
+		if working != "" || len(happened(state, next)) > 0 {
+			since = time.Now()
+		}
+		state = next
+	}
+	return state
+}
+
+// observe returns the templates by " Kind/name", and the objects of clusters by "cluster Kind/name". working is what is under way.
+func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured, working string) {
+	t.Helper()
+	out = map[string]*unstructured.Unstructured{}
+	read := func(from dynamic.Interface, cluster string) {
+		for _, resource := range truthKinds {
+			list, err := from.Resource(resource).Namespace(p.ns).List(context.Background(), metav1.ListOptions{})
+			if err != nil {
+				working = err.Error()
+				continue
+			}
+			for i := range list.Items {
+				u := &list.Items[i]
+				if u.GetName() == "kube-root-ca.crt" {
+					continue
+				}
+				if cluster != "" {
+					strip(u)
+				}
+				out[cluster+" "+u.GetKind()+"/"+u.GetName()] = u
+			}
+		}
+	}
+	read(p.control, "")
+	for name, c := range p.members {
+		if !p.lost[name] {
+			read(c, name)
+		}
+	}
+	list, err := p.control.Resource(workv1alpha2.GroupVersion.WithResource("resourcebindings")).Namespace(p.ns).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return out, err.Error()
+	}
+	for i := range list.Items {
+		tasks, _, _ := unstructured.NestedSlice(list.Items[i].Object, "spec", "gracefulEvictionTasks")
+		observed, _, _ := unstructured.NestedInt64(list.Items[i].Object, "status", "schedulerObservedGeneration")
+		replicas, _, _ := unstructured.NestedInt64(list.Items[i].Object, "spec", "replicas")
+		_, placed, _ := unstructured.NestedMap(list.Items[i].Object, "spec", "placement") // what only follows others is not scheduled
+		if len(tasks) > 0 || placed && replicas > 0 && observed != list.Items[i].GetGeneration() {
+			working = fmt.Sprintf("generation %d, observed %d, %v of ", list.Items[i].GetGeneration(), observed, tasks) + list.Items[i].GetName()
+		}
+	}
+	return out, working
+}
+
+// strip removes what the control plane and API servers write.
+func strip(u *unstructured.Unstructured) {
+	manifest.StripOwnership(u)
+	for _, annotation := range []string{corev1.LastAppliedConfigAnnotation, "deployment.kubernetes.io/revision"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", annotation)
+	}
+	for _, field := range []string{"annotations", "labels"} {
+		if m, found, _ := unstructured.NestedMap(u.Object, "metadata", field); found && len(m) == 0 {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+	}
+}
