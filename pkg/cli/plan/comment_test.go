@@ -15,7 +15,7 @@ func TestComment_Script(t *testing.T) {
 	const program = "#!/bin/sh\nprintf '%s ' \"$@\" >&2\ncat \"$PRINTED\"\nexit \"$CODE\"\n"
 	const summary = "Plan: 1 object changes in 1 cluster: 1 create, 0 update, 0 delete."
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "karmadactl"), []byte(program), 0o700); err != nil { //nolint:gosec // it is executed
+	if err := os.WriteFile(filepath.Join(dir, "karmadactl"), []byte(program), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

@@ -247,7 +247,10 @@ func (s *step) change(mapper meta.RESTMapper, namespace string) (plan.Change, er
 	}
 	key, text, ok := strings.Cut(rest, "=")
 	problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(text)...)
-	if !ok || len(problems) > 0 {
+	if !ok {
+		return nil, s.errorf("%q has no value; write CLUSTER=KEY=VALUE", rest)
+	}
+	if len(problems) > 0 {
 		return nil, s.errorf("it is no label: %s; write CLUSTER=KEY=VALUE", strings.Join(problems, "; "))
 	}
 	return plan.Label(cluster, map[string]string{key: text}), nil

@@ -52,8 +52,8 @@ func counted(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// object prints what becomes of a template.
-func object(out *strings.Builder, o *plan.Object, diffs map[*plan.Cluster]string) {
+// facts returns the replicas of a template, its policy, and what it follows.
+func facts(o *plan.Object) string {
 	var facts []string
 	if o.ReplicasBefore != o.ReplicasAfter && o.ReplicasBefore > 0 {
 		facts = append(facts, fmt.Sprintf("replicas %d -> %d", o.ReplicasBefore, o.ReplicasAfter))
@@ -73,7 +73,12 @@ func object(out *strings.Builder, o *plan.Object, diffs map[*plan.Cluster]string
 	if len(o.Follows) > 0 {
 		facts = append(facts, "follows "+strings.Join(o.Follows, ", "))
 	}
-	fmt.Fprintf(out, "%-30s  %s\n", o.Object.String(), strings.Join(facts, ", "))
+	return strings.Join(facts, ", ")
+}
+
+// object prints what becomes of a template.
+func object(out *strings.Builder, o *plan.Object, diffs map[*plan.Cluster]string) {
+	out.WriteString(strings.TrimRight(fmt.Sprintf("%-30s  %s", o.Object.String(), facts(o)), " ") + "\n")
 	longest := 0
 	for i := range o.Clusters {
 		longest = max(longest, len(o.Clusters[i].Name))
