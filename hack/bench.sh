@@ -67,6 +67,16 @@ for _ in 1 2 3; do
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
 done
 
+# plan measures a plan, and counts the requests that write.
+plan() {
+	for _ in 1 2 3; do
+		from=$(date +%s.%N)
+		"$ctl" plan "$@" -v=6 >"$dir/plan.out" 2>"$dir/plan.log" || (($? == 2))
+		printf '%s; writes: %s: ' "$(tail -1 "$dir/plan.out")" "$(grep -c 'verb="\(POST\|PUT\|PATCH\|DELETE\)"' "$dir/plan.log")"
+		seconds "$from"
+	done
+}
+
 # insight explains a Deployment that 20 clusters have, and that is Healthy in none, so that each is asked; and shows the status of 50
 # clusters with 1,000 Deployments, each in two of them.
 insight() {
@@ -100,6 +110,27 @@ insight() {
 		"$ctl" status >/dev/null || true # its problems are the result
 		seconds "$from"
 	done
+	headline "plan of 500 objects in 20 clusters"
+	for i in $(seq 499); do
+		"$ctl" create deployment "plan-$i" --image nginx:1.19.0 --replicas 2 -n bench --dry-run=client -o yaml
+		echo ---
+	done >"$dir/plan.yaml"
+	printf '{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: plan, namespace: bench}, spec: {resourceSelectors: [%s], placement: {clusterAffinity: {clusterNames: [%s]}}}}\n' \
+		'{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchExpressions: [{key: app, operator: Exists}]}}' \
+		"$("$ctl" get clusters -o name | head -20 | sed 's#.*/##' | paste -sd,)" >>"$dir/plan.yaml"
+	plan -f "$dir/plan.yaml" -n bench
+	headline "plan of the loss of a cluster, with 5,000 bindings and 50 clusters"
+	"$dir/stub" load -members 50 -from 1000 -n 5000 -dir "$dir/stubs" >/dev/null
+	"$dir/stub" done -objects 10000 -dir "$dir/stubs" >/dev/null || true
+	cat >"$dir/taint.yaml" <<-'YAML'
+		apiVersion: policy.karmada.io/v1alpha1
+		kind: ClusterTaintPolicy
+		metadata: {name: lost}
+		spec:
+		  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+		  taints: [{key: lost, effect: NoExecute}]
+	YAML
+	plan -f "$dir/taint.yaml" --lose "$("$ctl" get clusters -o name | head -1 | sed 's#.*/##')" --enable-no-execute-taint-eviction
 	kill "$serving"
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
 	unset KUBECONFIG

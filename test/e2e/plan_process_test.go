@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,9 +42,22 @@ const (
 	truthLimit = 30 * time.Second
 	// truthReset is the number of changes after which clusters are as they were at first.
 	truthReset = 8
+	// truthLosses is how many changes there are, on average, for each loss of a cluster.
+	truthLosses = 50
 	// maxUnknown is the share of changes, in percent, that may have an effect that is not known.
 	maxUnknown = 2
 )
+
+// lossPolicy has the workloads of a lost cluster leave it.
+const lossPolicy = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: plan-truth}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
+  taints: [{key: lost, effect: NoExecute}]
+`
 
 // truthKinds are the kinds of templates.
 var truthKinds = map[string]schema.GroupVersionResource{
@@ -73,8 +88,10 @@ func TestPlanTruth(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		ctl("", "delete", "clusterpropagationpolicy,clusteroverridepolicy", "-l", "truth="+p.ns)
+		ctl("", "delete", "clustertaintpolicy", "plan-truth")
 		p.reset(t)
 	})
+	mustWith(t, lossPolicy, "apply", "-f", "-")
 	differences := 0
 	for i := range n {
 		if i%truthReset == truthReset-1 {
@@ -137,6 +154,9 @@ func (p *truth) change() truthChange {
 	}
 	object := fmt.Sprintf("deployment/d%d", p.IntN(3))
 	cluster := p.clusters[p.IntN(len(p.clusters))]
+	if p.IntN(truthLosses) == 0 {
+		return truthChange{[]string{"--lose", cluster}, []string{"local", "stop", cluster}, ""}
+	}
 	switch p.IntN(20) {
 	case 0, 1, 2:
 		return apply(p.deployment())
@@ -256,9 +276,18 @@ func (p *truth) reset(t *testing.T) {
 func (p *truth) compare(t *testing.T, c truthChange) string {
 	t.Helper()
 	before := p.quiet(t)
-	planned := ctl(c.input, slices.Concat([]string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction"}, c.flags)...)
+	planned := ctl(c.input, slices.Concat([]string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction", "-v=6"}, c.flags)...)
+	for _, verb := range regexp.MustCompile(`verb="([A-Z]+)"`).FindAllStringSubmatch(planned.err, -1) {
+		if verb[1] != http.MethodGet {
+			return "plan writes:\n" + planned.err
+		}
+	}
 	command := c.command
-	if !slices.Contains([]string{"taint", "cordon"}, command[0]) {
+	if command[0] == "local" {
+		command = append(slices.Clone(command), "--name", federationName, "--dir", stateDir)
+		p.lost[command[2]] = true
+		defer p.restart(t, command[2])
+	} else if !slices.Contains([]string{"taint", "cordon"}, command[0]) {
 		command = append(slices.Clone(command), "-n", p.ns)
 	}
 	made := ctl(c.input, command...)
@@ -275,14 +304,17 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 	if effects.Summary.Unknown > 0 {
 		p.unknown++
 	}
-	want := predicted(effects)
+	inLost := func(line string) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Keys(p.lost)), func(c string) bool { return strings.Contains(line, " in "+c+":") })
+	}
+	want := slices.DeleteFunc(predicted(effects), inLost)
 	var got []string
 	var working string
 	quiet, last := time.Now(), ""
 	for deadline := time.Now().Add(truthLimit); time.Now().Before(deadline); time.Sleep(150 * time.Millisecond) {
 		var state map[string]*unstructured.Unstructured
 		state, working = p.observe(t)
-		got = happened(before, state)
+		got = slices.DeleteFunc(happened(before, state), inLost)
 		if text := strings.Join(got, "\n"); working != "" || text != last {
 			quiet, last = time.Now(), text
 		}
@@ -291,6 +323,14 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 		}
 	}
 	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working)
+}
+
+// restart starts a cluster again.
+func (p *truth) restart(t *testing.T, cluster string) {
+	t.Helper()
+	must(t, "local", "start", cluster, "--name", federationName, "--dir", stateDir)
+	must(t, "wait", "cluster/"+cluster, "--for=condition=Ready", "--timeout=2m")
+	delete(p.lost, cluster)
 }
 
 // predicted returns effects as lines.
@@ -421,11 +461,8 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 	}
 	for i := range list.Items {
 		tasks, _, _ := unstructured.NestedSlice(list.Items[i].Object, "spec", "gracefulEvictionTasks")
-		observed, _, _ := unstructured.NestedInt64(list.Items[i].Object, "status", "schedulerObservedGeneration")
-		replicas, _, _ := unstructured.NestedInt64(list.Items[i].Object, "spec", "replicas")
-		_, placed, _ := unstructured.NestedMap(list.Items[i].Object, "spec", "placement") // what only follows others is not scheduled
-		if len(tasks) > 0 || placed && replicas > 0 && observed != list.Items[i].GetGeneration() {
-			working = fmt.Sprintf("generation %d, observed %d, %v of ", list.Items[i].GetGeneration(), observed, tasks) + list.Items[i].GetName()
+		if len(tasks) > 0 && len(p.lost) == 0 {
+			working = fmt.Sprintf("evictions %v of %s", tasks, list.Items[i].GetName())
 		}
 	}
 	return out, working

@@ -88,6 +88,9 @@ func object(out *strings.Builder, o *plan.Object, diffs map[*plan.Cluster]string
 		out.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s  %s", longest, c.Name, cluster(o, c)), " ") + "\n")
 		out.WriteString(diffs[c])
 	}
+	if len(o.Touches) > 0 {
+		fmt.Fprintf(out, "  touches %s\n", strings.Join(o.Touches, ", "))
+	}
 	if o.After > 0 {
 		fmt.Fprintf(out, "  the last eviction begins after %s\n", duration.HumanDuration(time.Duration(o.After*float64(time.Second))))
 	}

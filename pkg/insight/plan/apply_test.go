@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -87,5 +88,26 @@ func TestPlan_InterpreterWebhooksAreUnknown(t *testing.T) {
 	e, err := Plan(w, []Change{Cordon("m3")})
 	if want := "Deployment ns/web unknown: what interpreter webhook hook answers"; err != nil || lines(e) != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
+	}
+}
+
+func TestPlan_Touches(t *testing.T) {
+	w := applied(t)
+	w.Related = []*unstructured.Unstructured{
+		object(t, "{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {namespace: ns, name: hpa}, spec: {scaleTargetRef: {kind: Deployment, name: web}}}"),
+		object(t, "{apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, metadata: {namespace: ns, name: other}, spec: {scaleTargetRef: {kind: Deployment, name: other}}}"),
+		object(t, "{apiVersion: search.karmada.io/v1alpha1, kind: ResourceRegistry, metadata: {name: all}, spec: {targetCluster: {clusterNames: [m1]}}}"),
+	}
+	w.Templates = append(w.Templates, object(t, "{apiVersion: v1, kind: Service, metadata: {namespace: ns, name: web}, spec: {selector: {app: web}}}"),
+		object(t, "{apiVersion: v1, kind: Service, metadata: {namespace: ns, name: none}, spec: {selector: {app: none}}}"))
+	e, err := Plan(w, []Change{Unjoin("m1")})
+	if err != nil || len(e.Objects) != 1 {
+		t.Fatal(err, lines(e))
+	}
+	if got, want := strings.Join(e.Objects[0].Touches, ", "), "FederatedHPA ns/hpa, Service ns/web"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := strings.Join(e.Notes, ", "), "ResourceRegistry all caches objects of cluster m1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

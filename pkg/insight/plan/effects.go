@@ -56,6 +56,8 @@ type Object struct {
 	// Follows are the templates that it follows as a dependency.
 	Follows  []string  `json:"follows,omitempty"`
 	Clusters []Cluster `json:"clusters,omitempty"`
+	// Touches are the autoscalers that scale it, and the Services that select its pods or span clusters under its name.
+	Touches []string `json:"touches,omitempty"`
 	// After is when the last eviction begins, in seconds from now.
 	After float64 `json:"after,omitempty"`
 	// Unfit is why replicas are not assigned.
@@ -135,6 +137,12 @@ func (c *comparison) compare(before, after map[key]*state) {
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
 		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || !c.meant(k, after[k])) {
 			continue
+		}
+		if world := c.next.World; changes {
+			if after[k] == nil {
+				world = c.old.World
+			}
+			o.Touches = world.touches(k)
 		}
 		c.out.Objects = append(c.out.Objects, o)
 		c.count(&o, changes)

@@ -45,6 +45,8 @@ type World struct {
 	// templates and policies are those of Contents.
 	templates map[key]*unstructured.Unstructured
 	policies  map[key]policyv1alpha1.Policy
+	// services are the Services among the templates, by namespace.
+	services map[string][]*unstructured.Unstructured
 	// changed are the policies and templates that a change wrote.
 	changed map[key]bool
 	// lost are the clusters that a change made unreachable.
@@ -55,7 +57,7 @@ type World struct {
 
 // notes returns what a reader of a plan needs to know.
 func (w *World) notes() []string {
-	var out []string
+	out := w.registries()
 	executes := func(c *clusterv1alpha1.Cluster) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	}
@@ -97,8 +99,12 @@ func (w *World) copied() *World {
 	out := *w
 	out.Clusters, out.Overrides = slices.Clone(w.Clusters), slices.Clone(w.Overrides)
 	out.templates, out.policies = make(map[key]*unstructured.Unstructured, len(w.Templates)), make(map[key]policyv1alpha1.Policy, len(w.Policies))
+	out.services = map[string][]*unstructured.Unstructured{}
 	for _, t := range w.Templates {
 		out.templates[keyOf(t)] = t
+		if k := keyOf(t); k.Kind == "Service" && k.Group == "" {
+			out.services[k.namespace] = append(out.services[k.namespace], t)
+		}
 	}
 	for _, p := range w.Policies {
 		out.policies[keyOfPolicy(p)] = p

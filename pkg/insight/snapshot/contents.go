@@ -16,9 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
@@ -42,6 +45,8 @@ type Contents struct {
 	Customizations []*configv1alpha1.ResourceInterpreterCustomization
 	// Webhooks are the interpreter webhooks.
 	Webhooks []*configv1alpha1.ResourceInterpreterWebhookConfiguration
+	// Related are objects that depend on templates or clusters: autoscalers, MultiClusterServices and ResourceRegistries.
+	Related []*unstructured.Unstructured
 	// Kinds are the kinds of Templates in the version that was read.
 	Kinds []Kind
 	// Hashed reports whether the values of Secrets are hashes.
@@ -70,6 +75,14 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	} {
 		group.Go(func() { in.visible(ctx, what, r.Namespace, list, c.take) })
 	}
+	for _, kind := range relatedKinds() {
+		if _, err := r.Mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+			continue // not every control plane serves it
+		}
+		group.Go(func() {
+			in.visible(ctx, kind.Kind, r.Namespace, listOf(kind), func(l client.ObjectList) { c.Related = append(c.Related, objects(l)...) })
+		})
+	}
 	group.Wait()
 	for _, kind := range c.kinds(further) {
 		mapping, err := r.Mapper.RESTMapping(kind)
@@ -83,13 +96,11 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	}
 	for _, kind := range c.Kinds {
 		group.Go(func() {
-			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 			namespace := ""
 			if kind.Namespaced {
 				namespace = r.Namespace
 			}
-			in.visible(ctx, kind.Kind, namespace, list, c.take)
+			in.visible(ctx, kind.Kind, namespace, listOf(kind.GroupVersionKind), func(l client.ObjectList) { c.Templates = append(c.Templates, objects(l)...) })
 		})
 	}
 	group.Wait()
@@ -108,6 +119,9 @@ func (c *Contents) kinds(further []schema.GroupKind) []schema.GroupKind {
 		for _, kind := range Kinds(p) {
 			all[kind] = true
 		}
+	}
+	if len(c.Policies) > 0 {
+		all[corev1.SchemeGroupVersion.WithKind("Service").GroupKind()] = true // they select pods of workloads
 	}
 	for _, b := range c.Bindings {
 		all[schema.FromAPIVersionAndKind(b.GetSpec().Resource.APIVersion, b.GetSpec().Resource.Kind).GroupKind()] = true
@@ -176,14 +190,34 @@ func (c *Contents) take(list client.ObjectList) {
 		c.Customizations = append(c.Customizations, pointers(l.Items)...)
 	case *configv1alpha1.ResourceInterpreterWebhookConfigurationList:
 		c.Webhooks = append(c.Webhooks, pointers(l.Items)...)
-	case *unstructured.UnstructuredList:
-		for i := range l.Items {
-			u := &l.Items[i]
-			manifest.StripUnowned(u)
-			u.SetManagedFields(nil)
-			c.Templates = append(c.Templates, u)
-		}
 	}
+}
+
+// relatedKinds are the kinds of Contents.Related.
+func relatedKinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		autoscalingv1alpha1.GroupVersion.WithKind("FederatedHPA"), autoscalingv1alpha1.GroupVersion.WithKind("CronFederatedHPA"),
+		networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"), searchv1alpha1.GroupVersion.WithKind("ResourceRegistry"),
+	}
+}
+
+func listOf(kind schema.GroupVersionKind) client.ObjectList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
+}
+
+// objects returns the objects of a list as they are delivered.
+func objects(list client.ObjectList) []*unstructured.Unstructured {
+	l, ok := list.(*unstructured.UnstructuredList)
+	if !ok {
+		return nil
+	}
+	for i := range l.Items {
+		manifest.StripUnowned(&l.Items[i])
+		l.Items[i].SetManagedFields(nil)
+	}
+	return pointers(l.Items)
 }
 
 // overrides returns the override policies of a list.

@@ -73,7 +73,7 @@ func (c *Contents) Write(out io.Writer) error {
 		return err
 	}
 	if err := errors.Join(each(c.Clusters, add), each(c.Policies, add), each(c.Overrides, add), each(c.TaintPolicies, add), each(c.Quotas, add),
-		each(c.Customizations, add), each(c.Webhooks, add), each(c.Templates, add), each(c.Bindings, add)); err != nil {
+		each(c.Customizations, add), each(c.Webhooks, add), each(c.Related, add), each(c.Templates, add), each(c.Bindings, add)); err != nil {
 		return fmt.Errorf("encoding the snapshot: %w", err)
 	}
 	encoder := json.NewEncoder(out)
@@ -189,6 +189,10 @@ func (c *Contents) add(object runtime.Object) {
 	case workv1alpha2.Binding:
 		c.Bindings = append(c.Bindings, o)
 	case *unstructured.Unstructured:
+		if slices.Contains(relatedKinds(), o.GroupVersionKind()) {
+			c.Related = append(c.Related, o)
+			return
+		}
 		c.Templates = append(c.Templates, o)
 	}
 }
