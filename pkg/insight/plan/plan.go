@@ -89,7 +89,15 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 func (p *planner) states() map[key]*state {
 	out := make(map[key]*state, len(p.templates))
 	for k, t := range p.templates {
-		out[k] = p.stateOf(k, t)
+		if k.GroupKind == definitions && p.changed[k] {
+			out[k] = p.stateOf(k, t)
+			p.serve(t, out[k])
+		}
+	}
+	for k, t := range p.templates {
+		if out[k] == nil {
+			out[k] = p.stateOf(k, t)
+		}
 	}
 	if p.settle {
 		p.limit(out)
@@ -104,6 +112,35 @@ func (p *planner) states() map[key]*state {
 		}
 	}
 	return out
+}
+
+// definitions is the kind of CustomResourceDefinitions.
+var definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// serve has clusters that get a CustomResourceDefinition serve its kind.
+func (p *planner) serve(t *unstructured.Unstructured, s *state) {
+	if s.binding == nil {
+		return
+	}
+	group, _, _ := unstructured.NestedString(t.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(t.Object, "spec", "names", "kind")
+	plural, _, _ := unstructured.NestedString(t.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(t.Object, "spec", "versions")
+	for _, target := range scope.Targets(s.binding.GetSpec()) {
+		i := slices.IndexFunc(p.Clusters, func(c *clusterv1alpha1.Cluster) bool { return c.Name == target.Name })
+		if i < 0 {
+			continue
+		}
+		c := p.Clusters[i].DeepCopy()
+		for _, v := range versions {
+			version, _ := v.(map[string]any)
+			c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{
+				GroupVersion: fmt.Sprintf("%s/%s", group, version["name"]), Resources: []clusterv1alpha1.APIResource{{Name: plural, Kind: kind}},
+			})
+		}
+		p.Clusters[i] = c
+	}
+	p.snapshot = framework.SnapshotOf(p.Clusters, false)
 }
 
 func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
