@@ -30,7 +30,7 @@ func TestApply_Plan(t *testing.T) {
 		t.Errorf("got\n%s", out)
 	}
 	eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"))
-	if out := mustWith(t, deployment("web", 2), line...); !strings.HasSuffix(out, "Nothing was applied.\n") {
+	if out := mustWith(t, deployment("web", 2), line...); !strings.Contains(out, "No changes") {
 		t.Errorf("applied again:\n%s", out)
 	}
 }

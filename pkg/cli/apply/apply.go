@@ -25,7 +25,7 @@ const (
 		those clusters; without, policies of yours decide.
 
 		With --plan, what it would do in every cluster is printed first, as "plan -f" does, and
-		applied when you confirm it. If no cluster would change, nothing is applied.`
+		applied when you confirm it.`
 	examples = `
 		# Apply manifest.yaml to the control plane
 		{{.Name}} apply -f manifest.yaml

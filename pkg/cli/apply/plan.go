@@ -16,7 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
 
-// errNotApplied is that nothing changes, or that the user did not confirm.
+// errNotApplied is that the user did not confirm.
 var errNotApplied = errors.New("nothing was applied")
 
 // checkPlan returns which flags cannot be used with --plan, or without.
@@ -38,7 +38,7 @@ func checkPlan(cmd *cobra.Command, f flags) error {
 	return nil
 }
 
-// confirm prints what applying the objects would do. It returns nil if something changes and the user, or --yes, confirms it.
+// confirm prints what applying the objects would do. It returns nil if the user, or --yes, confirms it.
 func confirm(ctx context.Context, e *env.Env, access *env.Access, infos []*resource.Info, yes bool) error {
 	effects, err := effectsOf(ctx, e, access, infos)
 	if err != nil {
@@ -47,13 +47,13 @@ func confirm(ctx context.Context, e *env.Env, access *env.Access, infos []*resou
 	if err := planning.Print(e, effects, nil); err != nil {
 		return err
 	}
-	confirmed := effects.Changes() && yes
-	if effects.Changes() && !yes {
-		if confirmed, err = e.Confirm("yes"); err != nil {
-			return err
-		}
+	if yes {
+		return nil
 	}
-	if confirmed {
+	switch confirmed, err := e.Confirm("yes"); {
+	case err != nil:
+		return err
+	case confirmed:
 		return nil
 	}
 	if _, err := io.WriteString(e.Out, "Nothing was applied.\n"); err != nil {

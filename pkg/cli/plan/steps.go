@@ -120,7 +120,7 @@ func (s *steps) load(p *plans) error {
 			}
 			step.name, step.rest = name, rest
 			if step.kind, err = resolve(p.mapper, kind); err != nil {
-				err = step.errorf("the control plane has no type %q: %w", kind, err)
+				err = step.errorf("the control plane has no type %q", kind)
 			}
 		}
 		if err != nil {
@@ -239,6 +239,9 @@ func (s *step) change(mapper meta.RESTMapper, namespace string) (plan.Change, er
 	case "cordon":
 		return plan.Cordon(s.value), nil
 	case "taint":
+		if rest == "" {
+			return nil, s.errorf("name a taint as CLUSTER=KEY[=VALUE]:EFFECT")
+		}
 		taint, err := taintOf(rest)
 		if err != nil {
 			return nil, s.errorf("%w; write CLUSTER=KEY[=VALUE]:EFFECT", err)

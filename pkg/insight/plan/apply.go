@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -73,37 +74,42 @@ func (w *World) stored(scheme *runtime.Scheme, k key) *unstructured.Unstructured
 	if t := w.templates[k]; t != nil {
 		return t
 	}
-	find := func(o interface {
-		runtime.Object
-		GetNamespace() string
-		GetName() string
-	}) *unstructured.Unstructured {
-		kinds, _, err := scheme.ObjectKinds(o)
-		if err != nil || (key{kinds[0].GroupKind(), o.GetNamespace(), o.GetName()}) != k {
-			return nil
-		}
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return nil
-		}
-		u := &unstructured.Unstructured{Object: fields}
-		u.SetGroupVersionKind(kinds[0])
-		return u
-	}
 	if p := w.policies[k]; p != nil {
-		return find(p)
+		return untyped(scheme, p)
 	}
-	for _, o := range w.Overrides {
-		if u := find(o); u != nil {
-			return u
+	return cmp.Or(find(scheme, k, w.Overrides), find(scheme, k, w.Clusters), find(scheme, k, w.TaintPolicies), find(scheme, k, w.Quotas), find(scheme, k, w.Customizations))
+}
+
+// find returns the object of a list with a key; nil for none.
+func find[T interface {
+	runtime.Object
+	GetNamespace() string
+	GetName() string
+}](scheme *runtime.Scheme, k key, list []T) *unstructured.Unstructured {
+	for _, o := range list {
+		if o.GetNamespace() != k.namespace || o.GetName() != k.name {
+			continue
 		}
-	}
-	for _, c := range w.Clusters {
-		if u := find(c); u != nil {
+		if u := untyped(scheme, o); u != nil && keyOf(u) == k {
 			return u
 		}
 	}
 	return nil
+}
+
+// untyped returns an object as its fields; nil for one of no known type.
+func untyped(scheme *runtime.Scheme, o runtime.Object) *unstructured.Unstructured {
+	kinds, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return nil
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kinds[0])
+	return u
 }
 
 // merged returns an object with the changes of a manifest: a strategic merge for types that are known here, and a JSON merge for others.

@@ -204,19 +204,22 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 // cluster compares what a cluster has of a template.
 func (c *comparison) cluster(name string, before, after, leaving *state, o *Object) (Cluster, bool) {
 	out := Cluster{Name: name}
+	if c.same(name, before, after) {
+		return out, false
+	}
 	if c.next.lost[name] {
 		out.Reason = "the cluster is lost: it is done when the cluster is back"
 	}
 	was, is := target(before, name), target(after, name)
 	var err error
 	if was != nil {
-		out.Before = replicas(before, was)
+		out.Before = replicasOf(before, was)
 		if out.Old, err = c.old.object(before, was); err != nil {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s has: %v", name, err))
 		}
 	}
 	if is != nil {
-		out.After = replicas(after, is)
+		out.After = replicasOf(after, is)
 		if out.New, err = c.next.object(after, is); err != nil {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
 		}
@@ -243,6 +246,12 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		return out, len(out.Fields) > 0
 	}
 	return out, true
+}
+
+// same reports whether all is as it was that decides what a cluster gets of a template.
+func (c *comparison) same(name string, before, after *state) bool {
+	return before != nil && after != nil && before.template == after.template && c.old.cluster(name) == c.next.cluster(name) &&
+		slices.Equal(c.old.Overrides, c.next.Overrides) && slices.Equal(c.old.Customizations, c.next.Customizations) && sameTargets(before.targets, after.targets)
 }
 
 // removal returns what happens in a cluster that a template leaves, and why.
@@ -272,8 +281,8 @@ func describe(s *state) (holder string, replicas int32) {
 	return holder, replicas
 }
 
-// replicas returns those of a target; what follows a workload has none of its own.
-func replicas(s *state, t *workv1alpha2.TargetCluster) int32 {
+// replicasOf returns those of a target; what follows a workload has none of its own.
+func replicasOf(s *state, t *workv1alpha2.TargetCluster) int32 {
 	if !s.binding.GetSpec().IsWorkload() {
 		return 0
 	}

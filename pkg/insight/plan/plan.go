@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -24,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -58,8 +60,6 @@ type planner struct {
 	profile  *core.Profile
 	snapshot *framework.Snapshot
 	bindings map[key]workv1alpha2.Binding
-	// candidates are the policies by namespace; those of the cluster scope have none.
-	candidates map[string][]policyv1alpha1.Policy
 	// preempt are the changed policies that may take templates over from others.
 	preempt []policyv1alpha1.Policy
 	// settle reports whether the roles act: what is there before the changes is taken as it is.
@@ -71,9 +71,8 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, candidates: map[string][]policyv1alpha1.Policy{}, settle: settle}
+	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, settle: settle}
 	for k, c := range w.policies {
-		p.candidates[k.namespace] = append(p.candidates[k.namespace], c)
 		if w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
 			p.preempt = append(p.preempt, c)
 		}
@@ -168,7 +167,11 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 		}
 	}
 	p.bind(s)
-	p.place(s)
+	if s.binding != nil && t.GetUID() == "" {
+		p.placeNew(s)
+	} else {
+		p.place(s)
+	}
 	return s
 }
 
@@ -197,30 +200,13 @@ func (p *planner) lazily(s *state) []string {
 
 // policyOf returns the policy that has a template; nil for none.
 func (p *planner) policyOf(t *unstructured.Unstructured) policyv1alpha1.Policy {
-	if claim, claimed := policy.Of(t); claimed {
-		holder := p.policies[key{policyv1alpha1.GroupVersion.WithKind(claim.Scope().Kind).GroupKind(), claim.Namespace, claim.Name}]
-		yields := !claim.Cluster && policy.ClusterFirst(t.GroupVersionKind().GroupKind()) && p.best(t, scope.ClusterPolicy()) != nil
-		if holder != nil && policy.For(holder).SamePolicy(claim) && policy.Matches(t, holder) && !yields {
+	if holder := p.holder(t); holder != nil {
+		yields := holder.GetNamespace() != "" && policy.ClusterFirst(t.GroupVersionKind().GroupKind()) && p.best(t, scope.ClusterPolicy()) != nil
+		if policy.Matches(t, holder) && !yields {
 			return p.preempting(t, holder)
 		}
 	}
-	for _, s := range policy.Scopes(t) {
-		if best := p.best(t, s); best != nil {
-			return best
-		}
-	}
-	return nil
-}
-
-// best returns the best policy of a scope for a template; nil for none.
-func (p *planner) best(t *unstructured.Unstructured, s *scope.Policy) policyv1alpha1.Policy {
-	if !s.Namespaced {
-		return policy.Best(t, p.candidates[""])
-	}
-	if t.GetNamespace() == "" {
-		return nil
-	}
-	return policy.Best(t, p.candidates[t.GetNamespace()])
+	return p.bestOf(t)
 }
 
 // preempting returns the policy that takes a template over from its holder, or the holder. A policy preempts when it is written, what it
@@ -253,6 +239,34 @@ func (p *planner) bind(s *state) {
 	claim := policy.For(s.policy)
 	claim.Take(s.binding).Apply(s.binding)
 	propagation.SpecOf(s.template, s.policy, size, p.Features).Apply(s.binding.GetSpec(), "")
+}
+
+// placeNew places a template that does not exist. The replicas that equal weights leave over go to clusters in the order of their names or
+// against it, which the UID of the template decides: it is not known.
+func (p *planner) placeNew(s *state) {
+	other := *s
+	other.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
+	other.binding.GetSpec().Resource.UID = uidOf(replicas.NameDescending)
+	p.place(s)
+	p.place(&other)
+	var differ []string
+	for _, t := range s.binding.GetSpec().Clusters {
+		if !slices.ContainsFunc(other.binding.GetSpec().Clusters, func(o workv1alpha2.TargetCluster) bool { return o.Name == t.Name && o.Replicas == t.Replicas }) {
+			differ = append(differ, t.Name)
+		}
+	}
+	if len(differ) > 0 {
+		s.unknown = append(s.unknown, fmt.Sprintf("which of the clusters %s get one replica more: its UID decides", strings.Join(differ, ", ")))
+	}
+}
+
+// uidOf returns a UID that breaks ties in an order.
+func uidOf(tie replicas.Tie) types.UID {
+	for c := 'a'; ; c++ {
+		if replicas.TieOf(string(c)) == tie {
+			return types.UID(c)
+		}
+	}
 }
 
 // place schedules a binding, and evicts it from clusters, until neither is due.

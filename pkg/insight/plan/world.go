@@ -45,6 +45,10 @@ type World struct {
 	// templates and policies are those of Contents.
 	templates map[key]*unstructured.Unstructured
 	policies  map[key]policyv1alpha1.Policy
+	// candidates are the policies by namespace; those of the cluster scope have none.
+	candidates map[string][]policyv1alpha1.Policy
+	// claims are the policies that took templates when changes were made, by template.
+	claims map[key]key
 	// services are the Services among the templates, by namespace.
 	services map[string][]*unstructured.Unstructured
 	// changed are the policies and templates that a change wrote.
@@ -106,8 +110,9 @@ func (w *World) copied() *World {
 			out.services[k.namespace] = append(out.services[k.namespace], t)
 		}
 	}
+	out.candidates, out.claims = map[string][]policyv1alpha1.Policy{}, map[key]key{}
 	for _, p := range w.Policies {
-		out.policies[keyOfPolicy(p)] = p
+		out.setPolicy(p)
 	}
 	out.changed, out.lost = map[key]bool{}, map[string]bool{}
 	return &out
@@ -138,7 +143,8 @@ func Store(u *unstructured.Unstructured) Change {
 		case *configv1alpha1.ResourceInterpreterCustomization:
 			return w.interpret(set(slices.Clone(w.Customizations), o, func(c *configv1alpha1.ResourceInterpreterCustomization) bool { return c.Name == u.GetName() }))
 		case policyv1alpha1.Policy:
-			w.policies[keyOf(u)] = o
+			w.setPolicy(o)
+			w.claim(o)
 		case policyv1alpha1.OverridePolicyObject:
 			w.Overrides = set(w.Overrides, o, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == u.GetNamespace() && p.GetName() == u.GetName()
@@ -172,6 +178,59 @@ func (w *World) setTemplate(u *unstructured.Unstructured) {
 		}
 	}
 	w.templates[keyOf(u)] = u
+	if best := w.bestOf(u); best != nil && w.holder(u) == nil {
+		w.claims[keyOf(u)] = keyOfPolicy(best)
+	}
+}
+
+// setPolicy replaces a propagation policy, or adds it.
+func (w *World) setPolicy(p policyv1alpha1.Policy) {
+	k := keyOfPolicy(p)
+	w.policies[k] = p
+	w.candidates[k.namespace] = set(w.candidates[k.namespace], p, func(c policyv1alpha1.Policy) bool { return c.GetName() == k.name })
+}
+
+// claim gives a policy that is written the templates that no other one has: it keeps them when others are written after it.
+func (w *World) claim(p policyv1alpha1.Policy) {
+	for k, t := range w.templates {
+		if (p.GetNamespace() == "" || p.GetNamespace() == k.namespace) && w.holder(t) == nil && w.bestOf(t) == p {
+			w.claims[k] = keyOfPolicy(p)
+		}
+	}
+}
+
+// holder returns the policy that has taken a template, as long as it exists.
+func (w *World) holder(t *unstructured.Unstructured) policyv1alpha1.Policy {
+	claim, claimed := policy.Of(t)
+	if !claimed {
+		return w.policies[w.claims[keyOf(t)]]
+	}
+	p := w.policies[key{policyv1alpha1.GroupVersion.WithKind(claim.Scope().Kind).GroupKind(), claim.Namespace, claim.Name}]
+	if p == nil || !policy.For(p).SamePolicy(claim) {
+		return nil
+	}
+	return p
+}
+
+// bestOf returns the policy that would take a template which no other one has; nil for none.
+func (w *World) bestOf(t *unstructured.Unstructured) policyv1alpha1.Policy {
+	for _, s := range policy.Scopes(t) {
+		if best := w.best(t, s); best != nil {
+			return best
+		}
+	}
+	return nil
+}
+
+// best returns the best policy of a scope for a template; nil for none.
+func (w *World) best(t *unstructured.Unstructured, s *scope.Policy) policyv1alpha1.Policy {
+	switch namespace := t.GetNamespace(); {
+	case !s.Namespaced:
+		return policy.Best(t, w.candidates[""])
+	case namespace != "":
+		return policy.Best(t, w.candidates[namespace])
+	}
+	return nil
 }
 
 // Delete deletes an object of the control plane: a template, a propagation policy or an override policy. The error is that it does not
@@ -184,6 +243,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 		switch kind.Kind {
 		case "PropagationPolicy", "ClusterPropagationPolicy":
 			delete(w.policies, k)
+			w.candidates[namespace] = slices.DeleteFunc(w.candidates[namespace], func(p policyv1alpha1.Policy) bool { return p.GetName() == name })
 		case "OverridePolicy", "ClusterOverridePolicy":
 			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
 				return p.GetNamespace() == namespace && p.GetName() == name
