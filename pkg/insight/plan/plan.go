@@ -62,6 +62,8 @@ type planner struct {
 	bindings map[key]workv1alpha2.Binding
 	// preempt are the changed policies that may take templates over from others.
 	preempt []policyv1alpha1.Policy
+	// stays are the clusters that are not evicted because many are lost at once.
+	stays []string
 	// settle reports whether the roles act: what is there before the changes is taken as it is.
 	settle bool
 }
@@ -71,7 +73,7 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, settle: settle}
+	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, stays: w.held(), settle: settle}
 	for k, c := range w.policies {
 		if w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
 			p.preempt = append(p.preempt, c)
@@ -324,6 +326,9 @@ func (p *planner) evict(s *state) bool {
 		return false
 	}
 	for _, t := range s.binding.GetSpec().Clusters {
+		if slices.Contains(p.stays, t.Name) {
+			continue
+		}
 		facts := eviction.TaintFacts{Now: p.Now, ClusterName: t.Name, Cluster: p.cluster(t.Name), Binding: s.binding, Enabled: true, PurgeMode: policyv1alpha1.PurgeModeGracefully, KeepUnclaimed: true}
 		verdict, err := eviction.Taint(facts)
 		if err == nil && verdict.After > 0 {

@@ -160,6 +160,16 @@ func lines(e *Effects) string {
 	return strings.Join(out, "\n")
 }
 
+// evicting is a world whose lost clusters get a NoExecute taint.
+func evicting(t testing.TB) *World {
+	w := propagated(t)
+	w.TaintPolicies = []*policyv1alpha1.ClusterTaintPolicy{{Spec: policyv1alpha1.ClusterTaintPolicySpec{
+		AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
+		Taints:          []policyv1alpha1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}},
+	}}}
+	return w
+}
+
 func TestPlan(t *testing.T) {
 	deployment, of := schema.GroupKind{Group: "apps", Kind: "Deployment"}, func(kind string) schema.GroupKind {
 		return policyv1alpha1.GroupVersion.WithKind(kind).GroupKind()
@@ -199,16 +209,10 @@ func TestPlan(t *testing.T) {
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
 		"a lost cluster": {propagated, func(*testing.T) []Change { return []Change{Lose("m1")} }, ""},
-		"a lost cluster that a policy taints": {func(t testing.TB) *World {
-			w := propagated(t)
-			w.TaintPolicies = []*policyv1alpha1.ClusterTaintPolicy{{Spec: policyv1alpha1.ClusterTaintPolicySpec{
-				AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
-				Taints:          []policyv1alpha1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}},
-			}}}
-			return w
-		}, func(*testing.T) []Change { return []Change{Lose("m1")} },
+		"a lost cluster that a policy taints": {evicting, func(*testing.T) []Change { return []Change{Lose("m1")} },
 			"ConfigMap ns/settings m1 keep 0->0  the cluster is lost: it is deleted there when the cluster is back\n" +
 				"Deployment ns/web m1 keep 2->0  the cluster is lost: it is deleted there when the cluster is back\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"two of three clusters are lost at once": {evicting, func(*testing.T) []Change { return []Change{Lose("m1"), Lose("m2")} }, ""},
 		"unjoining": {propagated, func(*testing.T) []Change { return []Change{Unjoin("m1")} },
 			"ConfigMap ns/settings m1 delete 0->0  the cluster is removed\nDeployment ns/web m1 delete 2->0  the cluster is removed\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"deleting the template": {propagated, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },

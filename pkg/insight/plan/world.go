@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -67,6 +68,8 @@ func (w *World) notes() []string {
 	}
 	for _, c := range w.Clusters {
 		switch {
+		case slices.Contains(w.held(), c.Name):
+			out = append(out, fmt.Sprintf("cluster %s is not evicted: so many clusters fail at once that evictions stop, see --mass-failure-threshold of karmada-controller-manager", c.Name))
 		case executes(c) && !w.Evict:
 			out = append(out, fmt.Sprintf("cluster %s has NoExecute taints: they evict only with --enable-no-execute-taint-eviction of karmada-controller-manager", c.Name))
 		case w.lost[c.Name] && !executes(c):
@@ -74,6 +77,29 @@ func (w *World) notes() []string {
 		}
 	}
 	return out
+}
+
+// massFailureThreshold is the default of --mass-failure-threshold of karmada-controller-manager.
+const massFailureThreshold = 0.5
+
+// held returns the clusters that are not evicted because many are lost at once.
+func (w *World) held() []string {
+	if len(w.lost) == 0 {
+		return nil
+	}
+	facts := eviction.MassFailureFacts{Now: w.Now, Threshold: massFailureThreshold}
+	for _, c := range w.Clusters {
+		ready := c.ReadyCondition()
+		if ready == nil || c.DeletionTimestamp != nil {
+			continue
+		}
+		health := eviction.ClusterHealth{Name: c.Name, Ready: c.Ready(), ReadyChanged: ready.LastTransitionTime.Time, Confirmed: w.Now}
+		if w.lost[c.Name] {
+			health.ReadyChanged, health.FailingSince = w.Now, w.Now
+		}
+		facts.Clusters = append(facts.Clusters, health)
+	}
+	return eviction.MassFailure(facts).Held
 }
 
 // key names an object of a type, in all versions of it.
