@@ -58,19 +58,20 @@ func (p *plans) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Clus
 
 // diffIn returns what changes in the object of a cluster.
 func (p *plans) diffIn(ctx context.Context, c *plan.Cluster) string {
-	if c.New == nil || c.Action == plan.ActionKeep {
+	delivered, after, err := c.Objects()
+	if err != nil || after == nil || c.Action == plan.ActionKeep {
 		return ""
 	}
-	note, before, after := "", c.Old, c.New
-	if before != nil {
-		live, err := p.live(ctx, c)
+	note, before := "", delivered
+	if delivered != nil {
+		live, err := p.live(ctx, c.Name, delivered)
 		switch {
 		case err != nil:
 			note = fmt.Sprintf("      the cluster was not read: %v; compared with what was delivered\n", err)
 		case live == nil:
 			note, before = "      the cluster does not have it\n", nil
 		default:
-			if merged, err := plan.Delivered(live, c.Old, c.New); err == nil {
+			if merged, err := plan.Delivered(live, delivered, after); err == nil {
 				before, after = live, merged
 			}
 		}
@@ -87,9 +88,9 @@ func (p *plans) diffIn(ctx context.Context, c *plan.Cluster) string {
 	return indented.String()
 }
 
-// live returns the object of a cluster; nil if it does not exist.
-func (p *plans) live(ctx context.Context, c *plan.Cluster) (*unstructured.Unstructured, error) {
-	config, err := p.access.MemberAccess(c.Name).ToRESTConfig()
+// live returns the object that a cluster has; nil if it does not exist.
+func (p *plans) live(ctx context.Context, cluster string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	config, err := p.access.MemberAccess(cluster).ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +98,16 @@ func (p *plans) live(ctx context.Context, c *plan.Cluster) (*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	kind := c.Old.GroupVersionKind()
+	kind := u.GroupVersionKind()
 	mapping, err := p.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, err
 	}
-	u, err := member.Resource(mapping.Resource).Namespace(c.Old.GetNamespace()).Get(ctx, c.Old.GetName(), metav1.GetOptions{})
+	found, err := member.Resource(mapping.Resource).Namespace(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return u, err
+	return found, err
 }
 
 // lines returns the lines of an object without what the API server of a member writes. Values of Secrets are masked, those that differ

@@ -64,7 +64,12 @@ func at(b *testing.B, w *World, manifests []*unstructured.Unstructured) *World {
 
 // BenchmarkPlan_Apply plans the first apply of 500 objects in 20 clusters.
 func BenchmarkPlan_Apply(b *testing.B) {
-	w, manifests := large(b, 250, 20)
+	w, _ := large(b, 0, 20)
+	manifests := []*unstructured.Unstructured{object(b, "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: ns, name: all}\n"+
+		"spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {}}")}
+	for i := range 499 {
+		manifests = append(manifests, object(b, strings.Replace(deployment, "NAME", fmt.Sprintf("web-%d", i), 1)))
+	}
 	for b.Loop() {
 		m := NewManifests(func(string) {})
 		var changes []Change
@@ -75,7 +80,7 @@ func BenchmarkPlan_Apply(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if e.Summary.Objects != 250 {
+		if e.Summary.Create != 499*20 {
 			b.Fatal(e.Summary)
 		}
 	}

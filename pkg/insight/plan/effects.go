@@ -90,9 +90,20 @@ type Cluster struct {
 	// Reason is why it is kept, or deleted.
 	Reason string `json:"reason,omitempty"`
 
-	// Old and New are the objects as they are delivered; nil for none.
-	Old *unstructured.Unstructured `json:"-"`
-	New *unstructured.Unstructured `json:"-"`
+	// old and next return the objects as they are delivered; nil for none.
+	old, next func() (*unstructured.Unstructured, error)
+}
+
+// Objects returns the object as it is delivered before and after; nil where it is not. The error is that an override, or the interpreter
+// of the kind, fails.
+func (c *Cluster) Objects() (before, after *unstructured.Unstructured, err error) {
+	if c.old != nil {
+		before, err = c.old()
+	}
+	if c.next != nil && err == nil {
+		after, err = c.next()
+	}
+	return before, after, err
 }
 
 // maxFields is the number of paths of an object that are listed.
@@ -211,41 +222,49 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		out.Reason = "the cluster is lost: it is done when the cluster is back"
 	}
 	was, is := target(before, name), target(after, name)
-	var err error
 	if was != nil {
-		out.Before = replicasOf(before, was)
-		if out.Old, err = c.old.object(before, was); err != nil {
-			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s has: %v", name, err))
-		}
+		out.Before, out.old = replicasOf(before, was), func() (*unstructured.Unstructured, error) { return c.old.object(before, was) }
 	}
 	if is != nil {
-		out.After = replicasOf(after, is)
-		if out.New, err = c.next.object(after, is); err != nil {
-			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
-		}
-		if was != nil && c.next.Hashed && after.template.GetKind() == "Secret" && c.next.changed[keyOf(after.template)] {
-			o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", name))
-		}
+		out.After, out.next = replicasOf(after, is), func() (*unstructured.Unstructured, error) { return c.next.object(after, is) }
 	}
 	switch {
 	case was == nil:
 		out.Action = ActionCreate
+		if len(c.next.Overrides) == 0 {
+			break
+		}
+		if _, _, err := out.Objects(); err != nil {
+			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
+		}
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
+	case released(after):
+		return out, false
 	default:
-		if out.Old == nil || out.New == nil || released(after) {
-			return out, false
-		}
-		for _, path := range manifest.Differences(out.Old, out.New, maxFields) {
-			out.Fields = append(out.Fields, path.String())
-		}
-		if len(out.Fields) > 1 { // it changes with all others
-			out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
-		}
 		out.Action = ActionUpdate
-		return out, len(out.Fields) > 0
+		return out, c.update(&out, after, o)
 	}
 	return out, true
+}
+
+// update finds the fields of an object that change in a cluster, and reports whether there are any.
+func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
+	if c.next.Hashed && after.template.GetKind() == "Secret" && c.next.changed[keyOf(after.template)] {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
+	}
+	before, next, err := out.Objects()
+	if err != nil {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("what changes in cluster %s: %v", out.Name, err))
+		return false
+	}
+	for _, path := range manifest.Differences(before, next, maxFields) {
+		out.Fields = append(out.Fields, path.String())
+	}
+	if len(out.Fields) > 1 { // it changes with all others
+		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
+	}
+	return len(out.Fields) > 0
 }
 
 // same reports whether all is as it was that decides what a cluster gets of a template.

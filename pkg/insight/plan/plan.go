@@ -160,13 +160,8 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 		s.unknown = p.lazily(s)
 		return s
 	}
-	if !p.touched && !p.changed[k] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding) {
-		return s // what has it, and all that it depends on, is as it was
-	}
-	for _, w := range p.Webhooks {
-		if answers(w, t.GroupVersionKind()) {
-			s.unknown = append(s.unknown, "what interpreter webhook "+w.Name+" answers")
-		}
+	if p.rests(k, s) {
+		return s
 	}
 	p.bind(s)
 	if s.binding != nil && t.GetUID() == "" {
@@ -175,6 +170,11 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 		p.place(s)
 	}
 	return s
+}
+
+// rests reports whether what has a template, and all that it depends on, is as it was.
+func (p *planner) rests(k key, s *state) bool {
+	return !p.touched && !p.changed[k] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding)
 }
 
 // answers reports whether an interpreter webhook has a rule for a kind.
@@ -228,6 +228,11 @@ func (p *planner) preempting(t *unstructured.Unstructured, holder policyv1alpha1
 
 // bind makes the binding what the policy wants.
 func (p *planner) bind(s *state) {
+	for _, w := range p.Webhooks {
+		if answers(w, s.template.GroupVersionKind()) {
+			s.unknown = append(s.unknown, "what interpreter webhook "+w.Name+" answers")
+		}
+	}
 	size, err := propagation.SizeOf(s.template, p.Interpreter, p.Features)
 	if err != nil {
 		s.unknown = append(s.unknown, fmt.Sprintf("its replicas: %v", err))
