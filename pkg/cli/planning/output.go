@@ -36,6 +36,9 @@ func summary(e *plan.Effects) string {
 	s := e.Summary
 	text := fmt.Sprintf("Plan: %s in %s: %d create, %d update, %d delete", counted(s.Objects, "object changes", "objects change"),
 		counted(s.Clusters, "cluster", "clusters"), s.Create, s.Update, s.Delete)
+	if s.Keep > 0 {
+		text += fmt.Sprintf(", %d keep", s.Keep)
+	}
 	if s.Unfit > 0 {
 		text += "; " + counted(s.Unfit, "does not fit", "do not fit")
 	}

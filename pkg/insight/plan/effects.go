@@ -39,6 +39,8 @@ type Summary struct {
 	Create int `json:"create"`
 	Update int `json:"update"`
 	Delete int `json:"delete"`
+	// Keep are the objects that stay in clusters and leave the control of the federation, or are deleted when a lost cluster is back.
+	Keep int `json:"keep"`
 	// Unfit are the templates whose replicas are not all assigned, and Unknown those of which something cannot be computed.
 	Unfit   int `json:"unfit"`
 	Unknown int `json:"unknown"`
@@ -180,6 +182,7 @@ func (c *comparison) count(o *Object, changes bool) {
 		case ActionDelete:
 			sum.Delete++
 		case ActionKeep:
+			sum.Keep++
 			continue
 		}
 		c.clusters[cluster.Name] = true

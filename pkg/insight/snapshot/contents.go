@@ -63,11 +63,15 @@ type Kind struct {
 // Contents reads the objects that decide what each cluster gets, and those of further kinds. It returns an error only if ctx ends.
 func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Contents, error) {
 	c, in := &Contents{Now: r.Now()}, &reads{from: r.ControlPlane}
-	var group sync.WaitGroup
+	var group, policies, bindings sync.WaitGroup
 	group.Go(func() { c.Clusters = in.clusters(ctx) })
-	group.Go(func() { c.Bindings = in.bindings(ctx, r.Namespace) })
+	bindings.Go(func() { c.Bindings = in.bindings(ctx, r.Namespace) })
 	for what, list := range map[string]client.ObjectList{
 		Policies: &policyv1alpha1.PropagationPolicyList{}, ClusterPolicies: &policyv1alpha1.ClusterPropagationPolicyList{},
+	} {
+		policies.Go(func() { in.visible(ctx, what, r.Namespace, list, c.take) })
+	}
+	for what, list := range map[string]client.ObjectList{
 		Overrides: &policyv1alpha1.OverridePolicyList{}, ClusterOverrides: &policyv1alpha1.ClusterOverridePolicyList{},
 		Quotas: &policyv1alpha1.FederatedResourceQuotaList{}, "ClusterTaintPolicies": &policyv1alpha1.ClusterTaintPolicyList{},
 		"ResourceInterpreterCustomizations":        &configv1alpha1.ResourceInterpreterCustomizationList{},
@@ -83,25 +87,18 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 			in.visible(ctx, kind.Kind, r.Namespace, listOf(kind), func(l client.ObjectList) { c.Related = append(c.Related, objects(l)...) })
 		})
 	}
-	group.Wait()
-	for _, kind := range c.kinds(further) {
-		mapping, err := r.Mapper.RESTMapping(kind)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		if !in.note(ctx, kind.String(), err) {
-			continue
-		}
-		c.Kinds = append(c.Kinds, Kind{mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace})
+	policies.Wait() // the kinds that they select are read beside the bindings
+	t := &templates{Contents: c, reads: in, reader: r, seen: map[schema.GroupKind]bool{}}
+	t.read(ctx, &group, further...)
+	for _, p := range c.Policies {
+		t.read(ctx, &group, Kinds(p)...)
 	}
-	for _, kind := range c.Kinds {
-		group.Go(func() {
-			namespace := ""
-			if kind.Namespaced {
-				namespace = r.Namespace
-			}
-			in.visible(ctx, kind.Kind, namespace, listOf(kind.GroupVersionKind), func(l client.ObjectList) { c.Templates = append(c.Templates, objects(l)...) })
-		})
+	if len(c.Policies) > 0 {
+		t.read(ctx, &group, corev1.SchemeGroupVersion.WithKind("Service").GroupKind()) // they select pods of workloads
+	}
+	bindings.Wait()
+	for _, b := range c.Bindings {
+		t.read(ctx, &group, schema.FromAPIVersionAndKind(b.GetSpec().Resource.APIVersion, b.GetSpec().Resource.Kind).GroupKind())
 	}
 	group.Wait()
 	c.Gaps = in.sorted()
@@ -109,29 +106,34 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	return c, context.Cause(ctx)
 }
 
-// kinds returns the kinds whose objects may be templates.
-func (c *Contents) kinds(further []schema.GroupKind) []schema.GroupKind {
-	all := map[schema.GroupKind]bool{}
-	for _, kind := range further {
-		all[kind] = true
-	}
-	for _, p := range c.Policies {
-		for _, kind := range Kinds(p) {
-			all[kind] = true
+// templates reads templates.
+type templates struct {
+	*Contents
+	*reads
+	reader *Reader
+	seen   map[schema.GroupKind]bool
+}
+
+// read begins to read the objects of kinds, each kind once.
+func (t *templates) read(ctx context.Context, group *sync.WaitGroup, kinds ...schema.GroupKind) {
+	for _, kind := range kinds {
+		if t.seen[kind] {
+			continue
 		}
+		t.seen[kind] = true
+		mapping, err := t.reader.Mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) || !t.note(ctx, kind.String(), err) {
+			continue
+		}
+		found, namespace := Kind{mapping.GroupVersionKind, mapping.Scope.Name() == meta.RESTScopeNameNamespace}, ""
+		if found.Namespaced {
+			namespace = t.reader.Namespace
+		}
+		t.Kinds = append(t.Kinds, found)
+		group.Go(func() {
+			t.visible(ctx, found.Kind, namespace, listOf(found.GroupVersionKind), func(l client.ObjectList) { t.Templates = append(t.Templates, objects(l)...) })
+		})
 	}
-	if len(c.Policies) > 0 {
-		all[corev1.SchemeGroupVersion.WithKind("Service").GroupKind()] = true // they select pods of workloads
-	}
-	for _, b := range c.Bindings {
-		all[schema.FromAPIVersionAndKind(b.GetSpec().Resource.APIVersion, b.GetSpec().Resource.Kind).GroupKind()] = true
-	}
-	out := make([]schema.GroupKind, 0, len(all))
-	for kind := range all {
-		out = append(out, kind)
-	}
-	slices.SortFunc(out, func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
-	return out
 }
 
 // Kinds returns the kinds of what a policy selects, and of the dependencies that the built-in rules know.
@@ -246,6 +248,7 @@ func pointers[T any](items []T) []*T {
 
 // sort sorts what was read at the same time.
 func (c *Contents) sort() {
+	slices.SortFunc(c.Kinds, func(a, b Kind) int { return strings.Compare(a.GroupKind().String(), b.GroupKind().String()) })
 	slices.SortFunc(c.Templates, func(a, b *unstructured.Unstructured) int { return strings.Compare(name(a), name(b)) })
 	slices.SortFunc(c.Policies, func(a, b policyv1alpha1.Policy) int { return strings.Compare(policyName(a), policyName(b)) })
 	slices.SortFunc(c.Overrides, func(a, b policyv1alpha1.OverridePolicyObject) int {
