@@ -4,6 +4,7 @@ package planning
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,12 +60,13 @@ func (s *Source) Contents(ctx context.Context, further []schema.GroupKind) (*sna
 	return reader.Contents(ctx, further)
 }
 
-// World returns the world of contents. What a user may not read of other namespaces does not change what is planned for those that may
-// be read; other gaps are an error.
+// World returns the world of contents. The error is that something was not read which no plan can do without. What else was not read is a
+// note of the plan.
 func World(contents *snapshot.Contents) (*plan.World, error) {
+	needed := []string{snapshot.Clusters, snapshot.Policies, snapshot.ClusterPolicies, snapshot.Overrides, snapshot.ClusterOverrides, "ResourceBindings", "ClusterResourceBindings"}
 	var missing []string
 	for _, g := range contents.Gaps {
-		if !strings.HasSuffix(g.What, snapshot.OfOtherNamespaces) {
+		if slices.Contains(needed, g.What) {
 			missing = append(missing, g.String())
 		}
 	}

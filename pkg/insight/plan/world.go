@@ -63,6 +63,9 @@ type World struct {
 // notes returns what a reader of a plan needs to know.
 func (w *World) notes() []string {
 	out := w.registries()
+	for _, g := range w.Gaps {
+		out = append(out, "not read, and not planned: "+g.String())
+	}
 	executes := func(c *clusterv1alpha1.Cluster) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	}

@@ -44,9 +44,6 @@ const (
 	TheBinding       = "the binding"
 )
 
-// OfOtherNamespaces ends the name of a gap that is only in namespaces other than that of the reader.
-const OfOtherNamespaces = " of other namespaces"
-
 // WorkIn is the Work of the template in a cluster, as gaps name it.
 func WorkIn(cluster string) string { return "the Work in cluster " + cluster }
 
@@ -90,7 +87,7 @@ func (r *reads) visible(ctx context.Context, what, namespace string, list client
 	err := r.pages(ctx, list, take)
 	if apierrors.IsForbidden(err) && namespace != "" {
 		if in := r.pages(ctx, list, take, client.InNamespace(namespace)); in == nil {
-			what += OfOtherNamespaces
+			what += " of other namespaces"
 		}
 	}
 	r.note(ctx, what, err)
