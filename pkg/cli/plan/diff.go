@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/kubectl/pkg/util/term"
 	"sigs.k8s.io/yaml"
 
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
@@ -32,7 +31,6 @@ func (p *plans) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Clus
 	}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	coloured := term.TTY{Out: p.env.Out}.IsTerminalOut()
 	out := map[*plan.Cluster]string{}
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -42,9 +40,6 @@ func (p *plans) diffs(ctx context.Context, effects *plan.Effects) map[*plan.Clus
 			c := &effects.Objects[i].Clusters[j]
 			group.Go(func() error {
 				text := p.diffIn(ctx, c)
-				if coloured {
-					text = colour(text)
-				}
 				mu.Lock()
 				defer mu.Unlock()
 				out[c] = text
@@ -122,24 +117,4 @@ func lines(u, other *unstructured.Unstructured) []string {
 		return []string{err.Error() + "\n"}
 	}
 	return difflib.SplitLines(strings.TrimSuffix(string(text), "\n"))
-}
-
-// colour colours the lines of a diff.
-func colour(text string) string {
-	var out strings.Builder
-	for line := range strings.Lines(text) {
-		code := ""
-		switch {
-		case strings.HasPrefix(line, "      +"):
-			code = "\x1b[32m"
-		case strings.HasPrefix(line, "      -"):
-			code = "\x1b[31m"
-		}
-		if code == "" {
-			out.WriteString(line)
-			continue
-		}
-		out.WriteString(code + strings.TrimSuffix(line, "\n") + "\x1b[0m\n")
-	}
-	return out.String()
 }

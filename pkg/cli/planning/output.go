@@ -3,11 +3,14 @@ package planning
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/kubectl/pkg/util/term"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
@@ -25,9 +28,23 @@ func Print(e *env.Env, effects *plan.Effects, diffs map[*plan.Cluster]string) er
 		text.WriteString("\n")
 	}
 	text.WriteString(summary(effects) + "\n")
-	_, err := io.WriteString(e.Escaped().Out, text.String())
+	out := plaintext.Escape(text.String())
+	if (term.TTY{Out: e.Out}).IsTerminalOut() {
+		out = coloured(out)
+	}
+	_, err := io.WriteString(e.Out, out)
 	return err
 }
+
+// coloured returns a text whose lines of diffs are coloured.
+func coloured(text string) string {
+	return added.ReplaceAllString(removed.ReplaceAllString(text, "\x1b[31m$0\x1b[0m"), "\x1b[32m$0\x1b[0m")
+}
+
+var (
+	added   = regexp.MustCompile(`(?m)^      \+.*$`)
+	removed = regexp.MustCompile(`(?m)^      -.*$`)
+)
 
 func summary(e *plan.Effects) string {
 	if !e.Changes() {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 
@@ -50,6 +51,7 @@ func (m *Manifests) Apply(manifest *unstructured.Unstructured) Change {
 		if err != nil {
 			return err
 		}
+		storeData(u)
 		if u, err = m.admitted(w, u); err != nil {
 			return err
 		}
@@ -182,6 +184,23 @@ func setDefaults(u *unstructured.Unstructured) {
 			spec["completions"] = int64(1)
 		}
 	}
+}
+
+// storeData moves the field stringData of a Secret to data, as the API server does.
+func storeData(u *unstructured.Unstructured) {
+	texts, found, err := unstructured.NestedStringMap(u.Object, "stringData")
+	if !found || err != nil || u.GetKind() != "Secret" || u.GetAPIVersion() != "v1" {
+		return
+	}
+	data, _ := u.Object["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+		u.Object["data"] = data
+	}
+	for name, text := range texts {
+		data[name] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(u.Object, "stringData")
 }
 
 // admitted returns an object with the defaults of admission. The error is the reason for its rejection.

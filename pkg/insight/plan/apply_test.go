@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
@@ -109,5 +111,33 @@ func TestPlan_Touches(t *testing.T) {
 	}
 	if got, want := strings.Join(e.Notes, ", "), "ResourceRegistry all caches objects of cluster m1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestManifests_Secret applies a Secret again: nothing changes, and the shown values are masked.
+func TestManifests_Secret(t *testing.T) {
+	secret := "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: s}, stringData: {a: hunter2}}"
+	w := applied(t).copied()
+	m := NewManifests(func(string) {})
+	for _, text := range []string{secret, "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: ns, name: s}\n" +
+		"spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: {clusterAffinity: {clusterNames: [m1]}}}"} {
+		if err := m.Apply(object(t, text))(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range w.Clusters {
+		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "secrets", Kind: "Secret"}}})
+	}
+	w = propagatedIn(t, w)
+	if e, err := Plan(w, []Change{m.Apply(object(t, secret))}); err != nil || lines(e) != "" {
+		t.Errorf("applied again: %v\n%s", err, lines(e))
+	}
+	e, err := Plan(w, []Change{m.Apply(object(t, strings.Replace(secret, "hunter2", "hunter3", 1)))})
+	if err != nil || lines(e) != "Secret ns/s m1 update 0->0 data.a" {
+		t.Fatalf("%v\n%s", err, lines(e))
+	}
+	before, after, err := e.Objects[0].Clusters[0].Objects()
+	if got := fmt.Sprint(Shown(after, before)["data"]); err != nil || got != "map[a:*** (another value of 12 characters)]" {
+		t.Errorf("shown: %v, %v", got, err)
 	}
 }

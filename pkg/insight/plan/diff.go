@@ -45,20 +45,23 @@ func Shown(u, other *unstructured.Unstructured) map[string]any {
 	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
+	for _, field := range []string{"labels", "annotations"} {
+		if m, found, _ := unstructured.NestedMap(u.Object, "metadata", field); found && len(m) == 0 {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+	}
 	if u.GetKind() != "Secret" {
 		return u.Object
 	}
-	for _, field := range []string{"data", "stringData"} {
-		values, _ := u.Object[field].(map[string]any)
-		for name, value := range values {
-			mask := "***"
-			if other != nil {
-				if another, found, _ := unstructured.NestedFieldNoCopy(other.Object, field, name); found && another != value {
-					mask = fmt.Sprintf("*** (another value of %d bytes)", len(fmt.Sprint(value)))
-				}
+	values, _ := u.Object["data"].(map[string]any)
+	for name, value := range values {
+		mask := "***"
+		if other != nil {
+			if another, found, _ := unstructured.NestedFieldNoCopy(other.Object, "data", name); found && another != value {
+				mask = fmt.Sprintf("*** (another value of %d characters)", len(fmt.Sprint(value)))
 			}
-			values[name] = mask
 		}
+		values[name] = mask
 	}
 	return u.Object
 }
