@@ -11,6 +11,7 @@ import (
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
 
@@ -246,7 +247,12 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		return out, false
 	default:
 		out.Action = ActionUpdate
-		return out, c.update(&out, after, o)
+		if !c.update(&out, after, o) {
+			return out, false
+		}
+	}
+	if after != nil && after.binding != nil && scope.DispatchingSuspended(after.binding.GetSpec().Suspension, name) {
+		out.Action, out.Reason = ActionKeep, "dispatching is suspended"
 	}
 	return out, true
 }
@@ -261,6 +267,10 @@ func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("what changes in cluster %s: %v", out.Name, err))
 		return false
 	}
+	if c.old.delivered[keyOf(after.template)] != nil { // without what refers to the policy, as that is
+		next = next.DeepCopy()
+		manifest.StripOwnership(next)
+	}
 	for _, path := range manifest.Differences(before, next, maxFields) {
 		out.Fields = append(out.Fields, path.String())
 	}
@@ -272,7 +282,7 @@ func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
 
 // same reports whether all is as it was that decides what a cluster gets of a template.
 func (c *comparison) same(name string, before, after *state) bool {
-	return before != nil && after != nil && before.template == after.template && c.old.cluster(name) == c.next.cluster(name) &&
+	return before != nil && after != nil && before.template == after.template && c.old.delivered[keyOf(before.template)] == nil && c.old.cluster(name) == c.next.cluster(name) &&
 		slices.Equal(c.old.Overrides, c.next.Overrides) && slices.Equal(c.old.Customizations, c.next.Customizations) && sameTargets(before.targets, after.targets)
 }
 

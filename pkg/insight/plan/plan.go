@@ -13,14 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/match"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
@@ -60,6 +63,8 @@ type planner struct {
 	profile  *core.Profile
 	snapshot *framework.Snapshot
 	bindings map[key]workv1alpha2.Binding
+	// delivered are the objects of Works by cluster, of templates that no policy has.
+	delivered map[key]map[string]*unstructured.Unstructured
 	// preempt are the changed policies that may take templates over from others.
 	preempt []policyv1alpha1.Policy
 	// stays are the clusters that are not evicted because many are lost at once.
@@ -74,6 +79,9 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 		return nil, err
 	}
 	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, stays: w.held(), settle: settle}
+	if !settle {
+		p.delivered = deliveredBy(w.Works)
+	}
 	for k, c := range w.policies {
 		if w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
 			p.preempt = append(p.preempt, c)
@@ -428,8 +436,35 @@ func (p *planner) cluster(name string) *clusterv1alpha1.Cluster {
 	return p.Clusters[i]
 }
 
+// deliveredBy returns the objects of Works by cluster.
+func deliveredBy(works []*workv1alpha1.Work) map[key]map[string]*unstructured.Unstructured {
+	out := map[key]map[string]*unstructured.Unstructured{}
+	for _, w := range works {
+		cluster, err := names.ClusterOfExecutionNamespace(w.Namespace)
+		if err != nil {
+			continue
+		}
+		for i := range w.Spec.Workload.Manifests {
+			u := &unstructured.Unstructured{}
+			if utiljson.Unmarshal(w.Spec.Workload.Manifests[i].Raw, &u.Object) != nil {
+				continue
+			}
+			manifest.StripOwnership(u)
+			k := keyOf(u)
+			if out[k] == nil {
+				out[k] = map[string]*unstructured.Unstructured{}
+			}
+			out[k][cluster] = u
+		}
+	}
+	return out
+}
+
 // object returns what a cluster gets of a template.
 func (p *planner) object(s *state, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
+	if u := p.delivered[keyOf(s.template)][target.Name]; u != nil {
+		return u, nil
+	}
 	cluster := p.cluster(target.Name)
 	if cluster == nil {
 		return nil, fmt.Errorf("cluster %s does not exist", target.Name)

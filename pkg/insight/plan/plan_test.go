@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 )
@@ -218,6 +220,26 @@ func TestPlan(t *testing.T) {
 		"deleting the template": {propagated, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\n" +
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 delete 2->0  the template is deleted\nDeployment ns/web m2 delete 2->0  the template is deleted"},
+		"suspended dispatching": {propagated, func(t *testing.T) []Change {
+			suspended := strings.Replace(webPolicy("m1, m2", ""), "spec: {", "spec: {suspension: {dispatchingOnClusters: {clusterNames: [m1]}}, ", 1)
+			return []Change{Store(object(t, suspended)), Scale(deployment, "ns", "web", 6)}
+		}, "Deployment ns/web m1 keep 2->3 spec.replicas dispatching is suspended\nDeployment ns/web m2 update 2->3 spec.replicas"},
+		"an object that was released": {func(t testing.TB) *World {
+			w := propagated(t)
+			w.Policies = nil
+			for _, cluster := range []string{"m1", "m2"} {
+				delivered := strings.NewReplacer("image: a", "image: old", "replicas: 4", "replicas: 2").Replace(web)
+				text, err := object(t, delivered).MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster}}
+				work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: text}}}
+				w.Works = append(w.Works, work)
+			}
+			return w
+		}, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m1, m2", "")))} },
+			"Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 update 2->2 spec.image\nDeployment ns/web m2 update 2->2 spec.image"},
 		"deleting the policy": {propagated, func(*testing.T) []Change { return []Change{Delete(of("PropagationPolicy"), "ns", "web")} },
 			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
 		"deleting the policy, with an override": {propagated, func(t *testing.T) []Change {

@@ -19,9 +19,11 @@ import (
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
@@ -40,8 +42,10 @@ type Contents struct {
 	Quotas        []*policyv1alpha1.FederatedResourceQuota
 	// Templates are the objects of the kinds that policies select, bindings refer to, or dependencies have, as they are delivered: without
 	// the fields that the API server of the control plane set.
-	Templates      []*unstructured.Unstructured
-	Bindings       []workv1alpha2.Binding
+	Templates []*unstructured.Unstructured
+	Bindings  []workv1alpha2.Binding
+	// Works are those of bindings that no policy has any more: what clusters have of these stays as it was delivered.
+	Works          []*workv1alpha1.Work
 	Customizations []*configv1alpha1.ResourceInterpreterCustomization
 	// Webhooks are the interpreter webhooks.
 	Webhooks []*configv1alpha1.ResourceInterpreterWebhookConfiguration
@@ -99,6 +103,9 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	bindings.Wait()
 	for _, b := range c.Bindings {
 		t.read(ctx, &group, schema.FromAPIVersionAndKind(b.GetSpec().Resource.APIVersion, b.GetSpec().Resource.Kind).GroupKind())
+		if scope.Released(b) {
+			group.Go(func() { t.readWorks(ctx, b) })
+		}
 	}
 	group.Wait()
 	c.Gaps = in.sorted()
@@ -133,6 +140,19 @@ func (t *templates) read(ctx context.Context, group *sync.WaitGroup, kinds ...sc
 		group.Go(func() {
 			t.visible(ctx, found.Kind, namespace, listOf(found.GroupVersionKind), func(l client.ObjectList) { t.Templates = append(t.Templates, objects(l)...) })
 		})
+	}
+}
+
+// readWorks reads the Works of a binding.
+func (t *templates) readWorks(ctx context.Context, b workv1alpha2.Binding) {
+	ref := &b.GetSpec().Resource
+	for _, target := range scope.Targets(b.GetSpec()) {
+		work := &workv1alpha1.Work{}
+		if t.get(ctx, WorkIn(target.Name), client.ObjectKey{Namespace: names.ExecutionNamespace(target.Name), Name: names.Work(ref.Kind, ref.Name, ref.Namespace)}, work) {
+			t.mu.Lock()
+			t.Works = append(t.Works, work)
+			t.mu.Unlock()
+		}
 	}
 }
 

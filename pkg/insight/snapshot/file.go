@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -65,6 +66,9 @@ func (c *Contents) Write(out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if w, ok := o.(*workv1alpha1.Work); ok && hasSecret(w) {
+			return nil // its values are not stored
+		}
 		if u.GroupVersionKind().GroupKind() == secret {
 			u = hashed(u, key)
 		}
@@ -73,7 +77,7 @@ func (c *Contents) Write(out io.Writer) error {
 		return err
 	}
 	if err := errors.Join(each(c.Clusters, add), each(c.Policies, add), each(c.Overrides, add), each(c.TaintPolicies, add), each(c.Quotas, add),
-		each(c.Customizations, add), each(c.Webhooks, add), each(c.Related, add), each(c.Templates, add), each(c.Bindings, add)); err != nil {
+		each(c.Customizations, add), each(c.Webhooks, add), each(c.Related, add), each(c.Templates, add), each(c.Bindings, add), each(c.Works, add)); err != nil {
 		return fmt.Errorf("encoding the snapshot: %w", err)
 	}
 	encoder := json.NewEncoder(out)
@@ -110,6 +114,14 @@ func stored(scheme *runtime.Scheme, o runtime.Object) (*unstructured.Unstructure
 }
 
 var secret = corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
+
+// hasSecret reports whether a Work delivers a Secret, or something that cannot be decoded.
+func hasSecret(w *workv1alpha1.Work) bool {
+	return slices.ContainsFunc(w.Spec.Workload.Manifests, func(m workv1alpha1.Manifest) bool {
+		u := &unstructured.Unstructured{}
+		return json.Unmarshal(m.Raw, &u.Object) != nil || u.GroupVersionKind().GroupKind() == secret
+	})
+}
 
 // hashed returns a Secret whose values are hashes.
 func hashed(u *unstructured.Unstructured, key []byte) *unstructured.Unstructured {
@@ -188,6 +200,8 @@ func (c *Contents) add(object runtime.Object) {
 		c.Webhooks = append(c.Webhooks, o)
 	case workv1alpha2.Binding:
 		c.Bindings = append(c.Bindings, o)
+	case *workv1alpha1.Work:
+		c.Works = append(c.Works, o)
 	case *unstructured.Unstructured:
 		if slices.Contains(relatedKinds(), o.GroupVersionKind()) {
 			c.Related = append(c.Related, o)
@@ -232,6 +246,8 @@ func newObject(kind schema.GroupVersionKind) runtime.Object {
 		return &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
 	case clusterv1alpha1.GroupVersion.WithKind("Cluster"):
 		return &clusterv1alpha1.Cluster{}
+	case workv1alpha1.GroupVersion.WithKind("Work"):
+		return &workv1alpha1.Work{}
 	case workv1alpha2.GroupVersion.WithKind("ResourceBinding"):
 		return &workv1alpha2.ResourceBinding{}
 	case workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"):
