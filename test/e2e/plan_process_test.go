@@ -37,7 +37,7 @@ const (
 	// truthSeed is its seed; PLAN_TRUTH_SEED is another one.
 	truthSeed = 1
 	// truthQuiet is how long nothing changes before a state counts as the one that follows a change.
-	truthQuiet = 1500 * time.Millisecond
+	truthQuiet = time.Second
 	// truthLimit is how long it may take until the state is the one that was planned.
 	truthLimit = 30 * time.Second
 	// truthReset is the number of changes after which clusters are as they were at first.
@@ -73,6 +73,8 @@ type truth struct {
 	members  map[string]dynamic.Interface
 	clusters []string
 	lost     map[string]bool
+	// state is that after the last change; nil if it is not known.
+	state map[string]*unstructured.Unstructured
 	// planned and unknown are the objects of all plans.
 	planned, unknown int
 }
@@ -97,13 +99,12 @@ func TestPlanTruth(t *testing.T) {
 	for i := range n {
 		if i%truthReset == truthReset-1 {
 			p.reset(t)
-			p.quiet(t)
+			p.state = p.quiet(t)
 		}
 		change := p.change()
 		if difference := p.compare(t, change); difference != "" {
 			differences++
 			t.Errorf("change %d of seed %d: %s\n%s", i, seed, change, difference)
-			p.quiet(t)
 		}
 	}
 	t.Logf("%d changes, %d differences; %d objects planned, %d with something unknown", n, differences, p.planned, p.unknown)
@@ -276,7 +277,11 @@ func (p *truth) reset(t *testing.T) {
 // compare plans a change, makes it, and returns the difference between what was planned and what happened.
 func (p *truth) compare(t *testing.T, c truthChange) string {
 	t.Helper()
-	before := p.quiet(t)
+	before := p.state
+	if before == nil {
+		before = p.quiet(t)
+	}
+	p.state = nil
 	planned := ctl(c.input, slices.Concat([]string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction", "-v=6"}, c.flags)...)
 	for _, verb := range regexp.MustCompile(`verb="([A-Z]+)"`).FindAllStringSubmatch(planned.err, -1) {
 		if verb[1] != http.MethodGet {
@@ -324,6 +329,9 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 			quiet, last = time.Now(), text
 		}
 		if slices.Equal(got, want) && time.Since(quiet) > truthQuiet {
+			if len(p.lost) == 0 {
+				p.state = state
+			}
 			return ""
 		}
 	}
