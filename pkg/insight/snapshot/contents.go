@@ -66,7 +66,7 @@ type Kind struct {
 
 // Contents reads the objects that decide what each cluster gets, and those of further kinds. It returns an error only if ctx ends.
 func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Contents, error) {
-	c, in := &Contents{Now: r.Now()}, &reads{from: r.ControlPlane}
+	c, in := &Contents{Now: r.Now()}, &reads{from: r.ControlPlane, whole: true}
 	var group, policies, bindings sync.WaitGroup
 	group.Go(func() { c.Clusters = in.clusters(ctx) })
 	bindings.Go(func() { c.Bindings = in.bindings(ctx, r.Namespace) })

@@ -53,8 +53,10 @@ const pageSize = 500
 // reads are reads of the control plane that run at the same time.
 type reads struct {
 	from client.Reader
-	mu   sync.Mutex
-	gaps Gaps
+	// whole reads lists as one page, which API servers have in their caches, as those of informers.
+	whole bool
+	mu    sync.Mutex
+	gaps  Gaps
 }
 
 // note records what could not be read, and reports whether it was.
@@ -94,9 +96,13 @@ func (r *reads) visible(ctx context.Context, what, namespace string, list client
 }
 
 func (r *reads) pages(ctx context.Context, list client.ObjectList, take func(client.ObjectList), options ...client.ListOption) error {
+	limit := int64(pageSize)
+	if r.whole {
+		limit = 0
+	}
 	for next := ""; ; {
 		page := list.DeepCopyObject().(client.ObjectList)
-		if err := r.from.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
+		if err := r.from.List(ctx, page, append(slices.Clone(options), client.Limit(limit), client.Continue(next))...); err != nil {
 			return err
 		}
 		r.mu.Lock()
