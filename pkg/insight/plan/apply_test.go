@@ -93,6 +93,18 @@ func TestPlan_InterpreterWebhooksAreUnknown(t *testing.T) {
 	}
 }
 
+func TestPlan_NamesWhatNoPolicySelects(t *testing.T) {
+	var changes []Change
+	for i := range 7 {
+		changes = append(changes, Store(object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns, name: c%d}}", i))))
+	}
+	e, err := Plan(applied(t), changes)
+	want := "no policy selects, and no cluster gets: ConfigMap ns/c0, ConfigMap ns/c1, ConfigMap ns/c2, ConfigMap ns/c3, ConfigMap ns/c4, 2 more"
+	if err != nil || len(e.Notes) != 1 || e.Notes[0] != want || e.Changes() {
+		t.Errorf("got %v, %v, want %s", e.Notes, err, want)
+	}
+}
+
 func TestPlan_Touches(t *testing.T) {
 	w := applied(t)
 	w.Related = []*unstructured.Unstructured{

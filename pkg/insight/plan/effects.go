@@ -112,6 +112,9 @@ func (c *Cluster) Objects() (before, after *unstructured.Unstructured, err error
 // maxFields is the number of paths of an object that are listed.
 const maxFields = 10
 
+// maxNamed is the number of objects that a note names.
+const maxNamed = 5
+
 // Plan returns what changes, in their order, would do to a federation. The error is that of the first change that cannot be made.
 func Plan(w *World, changes []Change) (*Effects, error) {
 	after := w.copied()
@@ -129,9 +132,27 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 		return nil, err
 	}
 	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion}, clusters: map[string]bool{}}
-	c.compare(old.states(), next.states())
-	c.out.Notes = after.notes()
+	states := next.states()
+	c.compare(old.states(), states)
+	c.out.Notes = append(after.notes(), unselected(after, states)...)
 	return c.out, nil
+}
+
+// unselected returns which templates a change wrote that no policy selects.
+func unselected(w *World, states map[key]*state) []string {
+	var names []string
+	for _, k := range sortedKeys(states) {
+		if s := states[k]; w.changed[k] && s.policy == nil && s.binding == nil {
+			names = append(names, k.String())
+		}
+	}
+	switch n := len(names); {
+	case n == 0:
+		return nil
+	case n > maxNamed:
+		names = append(names[:maxNamed], fmt.Sprintf("%d more", n-maxNamed))
+	}
+	return []string{"no policy selects, and no cluster gets: " + strings.Join(names, ", ")}
 }
 
 // comparison compares the states before and after.
