@@ -44,6 +44,8 @@ const (
 	truthReset = 8
 	// truthLosses is how many changes there are, on average, for each loss of a cluster.
 	truthLosses = 50
+	// truthTrail is the number of changes before a difference that are printed.
+	truthTrail = 6
 	// maxUnknown is the share of objects, in percent, of which something may be unknown.
 	maxUnknown = 2
 )
@@ -73,6 +75,8 @@ type truth struct {
 	members  map[string]dynamic.Interface
 	clusters []string
 	lost     map[string]bool
+	// trail are the changes that were made.
+	trail []string
 	// state is that after the last change; nil if it is not known.
 	state map[string]*unstructured.Unstructured
 	// planned and unknown are the objects of all plans.
@@ -102,9 +106,11 @@ func TestPlanTruth(t *testing.T) {
 			p.state = p.quiet(t)
 		}
 		change := p.change()
+		p.trail = append(p.trail, change.String())
 		if difference := p.compare(t, change); difference != "" {
 			differences++
-			t.Errorf("change %d of seed %d: %s\n%s", i, seed, change, difference)
+			t.Errorf("change %d of seed %d: %s\n%s\nthe changes before:\n%s\nexplained:\n%s", i, seed, change, difference,
+				strings.Join(p.trail[max(0, len(p.trail)-1-truthTrail):len(p.trail)-1], "\n"), ctl("", "why", "deployment", "d0", "-n", p.ns).out+ctl("", "why", "deployment", "d1", "-n", p.ns).out+ctl("", "why", "deployment", "d2", "-n", p.ns).out)
 		}
 	}
 	t.Logf("%d changes, %d differences; %d objects planned, %d with something unknown", n, differences, p.planned, p.unknown)
