@@ -35,7 +35,7 @@ type step struct {
 
 // errorf returns an error about the flag.
 func (s *step) errorf(format string, args ...any) error {
-	return fmt.Errorf("--%s %s: %w", s.flag, s.value, fmt.Errorf(format, args...)) //nolint:err113 // it is the user's input
+	return fmt.Errorf("--%s %s: %w", s.flag, s.value, fmt.Errorf(format, args...))
 }
 
 // steps are changes in the order of their flags.
