@@ -93,6 +93,25 @@ func TestPlan_InterpreterWebhooksAreUnknown(t *testing.T) {
 	}
 }
 
+// TestPlan_PolicyKeepsWhatItSelectsNoMore changes the labels of a template, by which its policy selects it: the policy keeps it until the
+// policy changes.
+func TestPlan_PolicyKeepsWhatItSelectsNoMore(t *testing.T) {
+	w := applied(t).copied()
+	byLabel := strings.Replace(webPolicy("m1, m2", ""), "kind: Deployment, name: web", "kind: Deployment, labelSelector: {matchLabels: {app: web}}", 1)
+	labelled := strings.Replace(nginx, "name: web}", "name: web, labels: {app: web}}", 1)
+	for _, text := range []string{labelled, byLabel} {
+		if err := Store(object(t, text))(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w = propagatedIn(t, w)
+	e, err := Plan(w, []Change{Store(object(t, strings.NewReplacer("app: web}}\nspec", "app: other}}\nspec", "1.19.0", "1.20").Replace(labelled)))})
+	want := "PropagationPolicy ns/web has Deployment ns/web and does not select it any more: its changes do not reach the clusters"
+	if err != nil || lines(e) != "" || len(e.Notes) != 1 || e.Notes[0] != want {
+		t.Errorf("got %v, %v\n%s", e.Notes, err, lines(e))
+	}
+}
+
 func TestPlan_NamesWhatNoPolicySelects(t *testing.T) {
 	var changes []Change
 	for i := range 7 {

@@ -135,6 +135,11 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 	states := next.states()
 	c.compare(old.states(), states)
 	c.out.Notes = append(after.notes(), unselected(after, states)...)
+	for _, k := range sortedKeys(states) {
+		if s := states[k]; s.kept && after.changed[k] {
+			c.out.Notes = append(c.out.Notes, fmt.Sprintf("%s has %s and does not select it any more: its changes do not reach the clusters", keyOfPolicy(s.policy), k))
+		}
+	}
 	return c.out, nil
 }
 
@@ -264,7 +269,7 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		}
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
-	case released(after):
+	case released(after), after.kept && out.Before == out.After:
 		return out, false
 	default:
 		out.Action = ActionUpdate

@@ -53,6 +53,9 @@ type state struct {
 	unknown []string
 	// follows are the templates that it follows as a dependency.
 	follows []string
+	// kept reports whether the policy that has it does not select it any more, and was not changed: it keeps the template, whose changes do
+	// not reach the clusters.
+	kept bool
 	// evicted are why it leaves clusters, by cluster.
 	evicted map[string]string
 }
@@ -158,6 +161,13 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 		s.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
 	}
 	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
+		return s
+	}
+	if holder := p.holder(t); holder != nil && !p.changed[keyOfPolicy(holder)] && !policy.Matches(t, holder) {
+		s.policy, s.kept = holder, true
+		if p.settle && p.touched && s.binding != nil {
+			p.place(s)
+		}
 		return s
 	}
 	s.policy = p.policyOf(t)
