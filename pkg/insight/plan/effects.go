@@ -269,7 +269,7 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		}
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
-	case released(after), after.kept && out.Before == out.After:
+	case released(after), after.kept && !c.rendered() && out.Before == out.After:
 		return out, false
 	default:
 		out.Action = ActionUpdate
@@ -304,6 +304,11 @@ func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
 	return len(out.Fields) > 0
+}
+
+// rendered reports whether objects are rendered again although their bindings are as they were.
+func (c *comparison) rendered() bool {
+	return c.next.touched || !slices.Equal(c.old.Overrides, c.next.Overrides)
 }
 
 // same reports whether all is as it was that decides what a cluster gets of a template.

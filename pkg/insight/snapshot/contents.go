@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -44,7 +45,8 @@ type Contents struct {
 	// the fields that the API server of the control plane set.
 	Templates []*unstructured.Unstructured
 	Bindings  []workv1alpha2.Binding
-	// Works are those of bindings that no policy has any more: what clusters have of these stays as it was delivered.
+	// Works are those of templates that no policy has any more, or one that does not select them any more: what clusters have of these stays
+	// as it was delivered.
 	Works          []*workv1alpha1.Work
 	Customizations []*configv1alpha1.ResourceInterpreterCustomization
 	// Webhooks are the interpreter webhooks.
@@ -108,9 +110,37 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 		}
 	}
 	group.Wait()
+	for _, b := range c.unselected() {
+		group.Go(func() { t.readWorks(ctx, b) })
+	}
+	group.Wait()
 	c.Gaps = in.sorted()
 	c.sort()
 	return c, context.Cause(ctx)
+}
+
+// unselected returns the bindings of templates that the policy which has them does not select any more.
+func (c *Contents) unselected() []workv1alpha2.Binding {
+	policies, byName := map[string]policyv1alpha1.Policy{}, map[string]*unstructured.Unstructured{}
+	for _, p := range c.Policies {
+		policies[policy.For(p).Key()+"/"+scope.PolicyOf(p).Kind] = p
+	}
+	for _, u := range c.Templates {
+		byName[name(u)] = u
+	}
+	var out []workv1alpha2.Binding
+	for _, b := range c.Bindings {
+		ref := &b.GetSpec().Resource
+		u := byName[ref.Kind+"/"+ref.Namespace+"/"+ref.Name]
+		if u == nil {
+			continue
+		}
+		claim, claimed := policy.Of(u)
+		if p := policies[claim.Key()+"/"+claim.Scope().Kind]; claimed && p != nil && !policy.Matches(u, p) {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // templates reads templates.
