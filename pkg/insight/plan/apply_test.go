@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
@@ -89,6 +90,15 @@ func TestPlan_InterpreterWebhooksAreUnknown(t *testing.T) {
 	}}}}
 	e, err := Plan(w, []Change{Cordon("m3")})
 	if want := "Deployment ns/web unknown: what interpreter webhook hook answers"; err != nil || lines(e) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
+	}
+}
+
+func TestPlan_WhatAClusterRefusesIsUnknown(t *testing.T) {
+	w := applied(t)
+	w.Bindings[0].GetStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", AppliedMessage: "it exists already"}, {ClusterName: "m2", Applied: true}}
+	e, err := Plan(w, []Change{Scale(object(t, nginx).GroupVersionKind().GroupKind(), "ns", "web", 6)})
+	if want := "Deployment ns/web unknown: whether cluster m1 applies it, which it does not do now: it exists already"; err != nil || !strings.HasSuffix(lines(e), want) {
 		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
 	}
 }

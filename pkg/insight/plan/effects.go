@@ -261,19 +261,14 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	switch {
 	case was == nil:
 		out.Action = ActionCreate
-		if len(c.next.Overrides) == 0 {
-			break
-		}
-		if _, _, err := out.Objects(); err != nil {
-			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
-		}
+		c.create(&out, o)
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
 	case released(after), after.kept && !c.rendered() && out.Before == out.After:
 		return out, false
 	default:
 		out.Action = ActionUpdate
-		if !c.update(&out, after, o) {
+		if !c.update(&out, before, after, o) {
 			return out, false
 		}
 	}
@@ -283,8 +278,18 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	return out, true
 }
 
+// create finds out whether overrides can be applied to a new object.
+func (c *comparison) create(out *Cluster, o *Object) {
+	if len(c.next.Overrides) == 0 {
+		return
+	}
+	if _, _, err := out.Objects(); err != nil {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", out.Name, err))
+	}
+}
+
 // update finds the fields of an object that change in a cluster, and reports whether there are any.
-func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
+func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 	if c.next.Hashed && after.template.GetKind() == "Secret" && c.next.changed[keyOf(after.template)] {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
 	}
@@ -303,7 +308,20 @@ func (c *comparison) update(out *Cluster, after *state, o *Object) bool {
 	if len(out.Fields) > 1 { // it changes with all others
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
+	if refusal := refused(was, out.Name); len(out.Fields) > 0 && refusal != "" {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
+	}
 	return len(out.Fields) > 0
+}
+
+// refused returns why a cluster does not apply an object now; empty if it does, or if that is not known.
+func refused(s *state, cluster string) string {
+	for _, item := range s.binding.GetStatus().AggregatedStatus {
+		if item.ClusterName == cluster && !item.Applied {
+			return item.AppliedMessage
+		}
+	}
+	return ""
 }
 
 // rendered reports whether objects are rendered again although their bindings are as they were.

@@ -163,36 +163,41 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
 		return s
 	}
-	if holder := p.holder(t); holder != nil && !p.changed[keyOfPolicy(holder)] && !policy.Matches(t, holder) {
-		s.policy, s.kept = holder, true
-		if p.settle && p.touched && s.binding != nil {
+	if s.policy = p.keeper(t); s.policy != nil {
+		s.kept = true
+	} else {
+		s.policy = p.policyOf(t)
+	}
+	switch {
+	case !p.settle || s.policy == nil || p.rests(k, s):
+	case s.kept:
+		if s.binding != nil {
 			p.place(s)
 		}
-		return s
-	}
-	s.policy = p.policyOf(t)
-	if !p.settle || s.policy == nil {
-		return s
-	}
-	if policy.IsLazy(s.policy) && !p.changed[k] {
+	case policy.IsLazy(s.policy) && !p.changed[k]:
 		s.unknown = p.lazily(s)
-		return s
-	}
-	if p.rests(k, s) {
-		return s
-	}
-	p.bind(s)
-	if s.binding != nil && t.GetUID() == "" {
-		p.placeNew(s)
-	} else {
-		p.place(s)
+	default:
+		p.bind(s)
+		if s.binding != nil && t.GetUID() == "" {
+			p.placeNew(s)
+		} else {
+			p.place(s)
+		}
 	}
 	return s
 }
 
+// keeper returns the policy that has a template, does not select it any more, and was not changed; nil for none.
+func (p *planner) keeper(t *unstructured.Unstructured) policyv1alpha1.Policy {
+	if holder := p.holder(t); holder != nil && !p.changed[keyOfPolicy(holder)] && !policy.Matches(t, holder) {
+		return holder
+	}
+	return nil
+}
+
 // rests reports whether what has a template, and all that it depends on, is as it was.
 func (p *planner) rests(k key, s *state) bool {
-	return !p.touched && !p.changed[k] && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding)
+	return !p.touched && (s.kept || !p.changed[k]) && !p.changed[keyOfPolicy(s.policy)] && s.binding != nil && policy.For(s.policy).HeldBy(s.binding)
 }
 
 // answers reports whether an interpreter webhook has a rule for a kind.
