@@ -39,7 +39,7 @@ const (
 	// truthQuiet is how long nothing changes before a state counts as the one that follows a change.
 	truthQuiet = 800 * time.Millisecond
 	// truthLimit is how long it may take until the state is the one that was planned.
-	truthLimit = 30 * time.Second
+	truthLimit = 90 * time.Second
 	// truthReset is the number of changes after which clusters are as they were at first.
 	truthReset = 8
 	// truthLosses is how many changes there are, on average, for each loss of a cluster.
