@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,23 +221,10 @@ func shows(want row, args ...string) func() error {
 	}
 }
 
-// inTime skips a test that would begin after E2E_UNTIL, in seconds since 1970. What runs the tests prints which were not run.
-func inTime(t *testing.T) {
-	t.Helper()
-	until, err := strconv.ParseInt(cmp.Or(os.Getenv("E2E_UNTIL"), "0"), 10, 64)
-	if err != nil {
-		t.Fatalf("E2E_UNTIL: %v", err)
-	}
-	if until > 0 && time.Now().Unix() > until {
-		t.Skipf("NOT RUN: %s: the time for the tests is over", t.Name())
-	}
-}
-
 // namespace makes a namespace for a test and removes it afterwards. It is what tests
 // on the federation begin with.
 func namespace(t *testing.T) string {
 	t.Helper()
-	inTime(t)
 	if err := started(); err != nil {
 		t.Fatal(err)
 	}
