@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,7 +23,9 @@ import (
 	"k8s.io/client-go/util/homedir"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -159,6 +162,26 @@ func (a *Access) Check(cmd *cobra.Command) *cobra.Command {
 		return nil
 	}
 	return cmd
+}
+
+// UnlimitedClient returns a client of the control plane without a limit of requests, for commands that read much at a time.
+func (a *Access) UnlimitedClient(ctx context.Context) (client.Client, error) {
+	if _, err := a.ControlPlane.ReadClient(ctx); err != nil {
+		return nil, err
+	}
+	config, err := a.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := a.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(unlimited(rest.CopyConfig(config)), client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return c, nil
 }
 
 // Factory returns kubectl's factory for the server.

@@ -9,10 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -29,24 +27,11 @@ type Source struct {
 
 // Connect connects to the control plane.
 func Connect(ctx context.Context, e *env.Env, access *env.Access) (*Source, error) {
-	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
-		return nil, err
-	}
-	config, err := access.ControlPlane.RESTConfig()
+	c, err := access.UnlimitedClient(ctx)
 	if err != nil {
 		return nil, err
 	}
-	mapper, err := access.ToRESTMapper()
-	if err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the control plane: %w", err)
-	}
-	return &Source{Client: c, Mapper: mapper, env: e, access: access}, nil
+	return &Source{Client: c, Mapper: c.RESTMapper(), env: e, access: access}, nil
 }
 
 // Contents reads what decides what each cluster gets, and the objects of further kinds.

@@ -13,10 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -37,10 +34,7 @@ type question struct {
 }
 
 func newQuestion(ctx context.Context, e *env.Env, access *env.Access, o options, args []string) (*question, error) {
-	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
-		return nil, err
-	}
-	config, err := access.ControlPlane.RESTConfig()
+	c, err := access.UnlimitedClient(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +42,6 @@ func newQuestion(ctx context.Context, e *env.Env, access *env.Access, o options,
 		if _, err := access.ControlPlane.Cluster(ctx, o.cluster); err != nil {
 			return nil, err
 		}
-	}
-	mapper, err := access.ToRESTMapper()
-	if err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	q := &question{env: e, access: access, cluster: o.cluster, args: args}
 	namespace, _, err := access.Namespace()

@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // attempts limits the writes of one binding that conflict with those of others.
@@ -70,7 +71,7 @@ func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.Ta
 	if b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] != string(applied) {
 		metadata["annotations"] = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}
 	}
-	changed := evicted || !sameTargets(b.GetSpec().Clusters, targets)
+	changed := evicted || !scope.SameTargets(b.GetSpec().Clusters, targets)
 	if changed {
 		spec := targetsPatch(targets)
 		if evicted {
@@ -83,28 +84,6 @@ func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.Ta
 	}
 	updated, err := w.patch(ctx, b, body, true)
 	return updated, changed, err
-}
-
-// sameTargets compares targets whatever their order.
-func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	if slices.EqualFunc(a, b, sameTarget) {
-		return true
-	}
-	byName := make(map[string]*workv1alpha2.TargetCluster, len(a))
-	for i := range a {
-		byName[a[i].Name] = &a[i]
-	}
-	return len(byName) == len(a) && !slices.ContainsFunc(b, func(t workv1alpha2.TargetCluster) bool {
-		before := byName[t.Name]
-		return before == nil || !sameTarget(*before, t)
-	})
-}
-
-func sameTarget(a, b workv1alpha2.TargetCluster) bool {
-	return a.Name == b.Name && a.Replicas == b.Replicas && slices.Equal(a.Components, b.Components)
 }
 
 // patch sends a merge patch of the binding, or of its status if the patch has one, and records the result. With own, the

@@ -85,6 +85,28 @@ func Names(targets []workv1alpha2.TargetCluster) sets.Set[string] {
 	return out
 }
 
+// SameTargets reports whether targets are equal, whatever their order.
+func SameTargets(a, b []workv1alpha2.TargetCluster) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if slices.EqualFunc(a, b, sameTarget) {
+		return true
+	}
+	byName := make(map[string]*workv1alpha2.TargetCluster, len(a))
+	for i := range a {
+		byName[a[i].Name] = &a[i]
+	}
+	return len(byName) == len(a) && !slices.ContainsFunc(b, func(t workv1alpha2.TargetCluster) bool {
+		before := byName[t.Name]
+		return before == nil || !sameTarget(*before, t)
+	})
+}
+
+func sameTarget(a, b workv1alpha2.TargetCluster) bool {
+	return a.Name == b.Name && a.Replicas == b.Replicas && slices.Equal(a.Components, b.Components)
+}
+
 // DispatchingSuspended reports whether a suspension, which may be nil, stops
 // dispatching to a cluster.
 func DispatchingSuspended(s *workv1alpha2.Suspension, cluster string) bool {

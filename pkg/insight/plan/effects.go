@@ -332,7 +332,7 @@ func (c *comparison) rendered() bool {
 // same reports whether all is as it was that decides what a cluster gets of a template.
 func (c *comparison) same(name string, before, after *state) bool {
 	return before != nil && after != nil && before.template == after.template && c.old.delivered[keyOf(before.template)] == nil && c.old.cluster(name) == c.next.cluster(name) &&
-		slices.Equal(c.old.Overrides, c.next.Overrides) && slices.Equal(c.old.Customizations, c.next.Customizations) && sameTargets(before.targets, after.targets)
+		slices.Equal(c.old.Overrides, c.next.Overrides) && slices.Equal(c.old.Customizations, c.next.Customizations) && scope.SameTargets(before.targets, after.targets)
 }
 
 // removal returns what happens in a cluster that a template leaves, and why.

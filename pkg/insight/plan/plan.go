@@ -202,17 +202,9 @@ func (p *planner) rests(k key, s *state) bool {
 
 // answers reports whether an interpreter webhook has a rule for a kind.
 func answers(w *configv1alpha1.ResourceInterpreterWebhookConfiguration, kind schema.GroupVersionKind) bool {
-	has := func(values []string, value string) bool {
-		return slices.Contains(values, value) || slices.Contains(values, "*")
-	}
-	for i := range w.Webhooks {
-		if slices.ContainsFunc(w.Webhooks[i].Rules, func(r configv1alpha1.RuleWithOperations) bool {
-			return has(r.APIGroups, kind.Group) && has(r.APIVersions, kind.Version) && has(r.Kinds, kind.Kind)
-		}) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Webhooks, func(h configv1alpha1.ResourceInterpreterWebhook) bool {
+		return slices.ContainsFunc(h.Rules, func(r configv1alpha1.RuleWithOperations) bool { return r.Covers(kind) })
+	})
 }
 
 // lazily returns what a lazy policy leaves for the next change of the template.
@@ -345,7 +337,7 @@ func (p *planner) schedule(s *state) bool {
 	default:
 		s.unfit = err.Error()
 	}
-	return !sameTargets(before, spec.Clusters)
+	return !scope.SameTargets(before, spec.Clusters)
 }
 
 // evict makes the evictions that taints of clusters cause, also those that tolerations put off, and reports whether there was one.
@@ -505,12 +497,6 @@ func released(s *state) bool {
 // preserved reports whether clusters keep what they have of a template that leaves them.
 func preserved(s *state) bool {
 	return s.binding != nil && ptr.Deref(s.binding.GetSpec().PreserveResourcesOnDeletion, false)
-}
-
-func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
-	byName := func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }
-	return slices.EqualFunc(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName),
-		func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas })
 }
 
 func sortedKeys(states map[key]*state) []key {
