@@ -36,15 +36,17 @@ type statusWriter = status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBi
 
 // reconciler writes the Works of the bindings of one scope.
 type reconciler struct {
-	scope    *scope.Binding
-	client   client.Client
-	store    *templates.Store
-	guard    *guard
-	keeper   *keeper
-	owned    *ownedWorks
-	writer   *workWriter
-	status   *statusWriter
-	events   *recorder
+	scope  *scope.Binding
+	client client.Client
+	store  *templates.Store
+	guard  *guard
+	keeper *keeper
+	owned  *ownedWorks
+	writer *workWriter
+	status *statusWriter
+	events *recorder
+	// waiting holds the generations that wait for the scheduler, or did.
+	waiting  *status.Memory[types.NamespacedName, int64]
 	clock    clock.PassiveClock
 	duration *prometheus.HistogramVec
 }
@@ -66,8 +68,8 @@ func newReconciler(e *env.Env, s *scope.Binding, r recorders) *reconciler {
 			events: bindingEvents, clock: e.Clock, next: status.NewMemory[types.NamespacedName, string](0),
 		},
 		status: status.For(c, live, e.Clock, workv1alpha2.Binding.GetStatus, "conditions"),
-		events: bindingEvents,
-		clock:  e.Clock, duration: newDuration(e.Metrics),
+		events: bindingEvents, waiting: status.NewMemory[types.NamespacedName, int64](0),
+		clock: e.Clock, duration: newDuration(e.Metrics),
 	}
 }
 
@@ -101,7 +103,7 @@ func (r *reconciler) register(ctx context.Context, e *env.Env) error {
 	m := &mapper{scope: r.scope, client: r.client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(e.Manager).Named(r.scope.Controller).
-		For(r.scope.New(), generation).
+		For(r.scope.New(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, placementApplied()))).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, m.overrides(), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).

@@ -30,6 +30,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -46,6 +47,8 @@ const (
 	// evictionPoll is the time between checks whether the Works of an evicted cluster
 	// are deleted.
 	evictionPoll = 5 * time.Second
+	// schedulerWait is how long Works stay as they are at most while the scheduler has to choose targets anew.
+	schedulerWait = 2 * time.Second
 	// maxMessage is the length of the message of a condition that the API server
 	// accepts, in bytes.
 	maxMessage = 32768
@@ -71,6 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		r.writer.next.Delete(req.NamespacedName)
+		r.waiting.Delete(req.NamespacedName)
 		return reconcile.Result{}, r.abandoned(ctx, req.NamespacedName)
 	}
 	if err != nil {
@@ -187,6 +191,9 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	if anyIn(existing, purged(spec, targets)) {
 		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: evictionPoll}, nil
 	}
+	if r.awaitsScheduler(b) {
+		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: schedulerWait}, nil
+	}
 	ref := &spec.Resource
 	template, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
@@ -206,6 +213,22 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	r.events.synced(j, changed || len(unwanted) > 0, err)
 	refusal := cmp.Or(refusalOf(err), waiting)
 	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err
+}
+
+// awaitsScheduler reports whether the scheduler is about to choose the targets of a binding anew, as placement or replicas have
+// changed: what is written before would be written again, and would reach clusters that the binding leaves. A generation waits
+// once, as the scheduler may not run.
+func (r *reconciler) awaitsScheduler(b workv1alpha2.Binding) bool {
+	key := client.ObjectKeyFromObject(b)
+	spec, status, applied := b.GetSpec(), b.GetStatus(), b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+	if spec.Placement == nil || applied == "" || spec.SchedulingSuspended() || meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) ||
+		!core.PlacementChanged(spec.Placement, applied, status.SchedulerObservedAffinityName) && !core.ReplicasChanged(spec, false) {
+		r.waiting.Delete(key)
+		return false
+	}
+	waited, _ := r.waiting.Get(key)
+	r.waiting.Set(key, b.GetGeneration())
+	return waited != b.GetGeneration()
 }
 
 // suspended takes the Works out of those to delete that are in clusters to which dispatching is suspended: nothing is deleted there
