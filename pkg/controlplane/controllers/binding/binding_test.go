@@ -159,6 +159,23 @@ func TestBinding_WaitsForTheScheduler(t *testing.T) {
 	}
 }
 
+// Whether a cluster that a binding leaves keeps the object is what the binding says then, not what it said when its Work was written.
+func TestBinding_PreservesAsTheBindingSays(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		b := resourceBinding(map[string]int32{"m1": 3})
+		b.Spec.PreserveResourcesOnDeletion = &before
+		h := newHarness(t, deployment(), b)
+		h.mustReconcile()
+		h.change(func(s *workv1alpha2.ResourceBindingSpec) {
+			s.Clusters, s.PreserveResourcesOnDeletion = targets(map[string]int32{"m2": 3}), new(!before)
+		})
+		h.mustReconcile()
+		if w := h.work("m1"); w.DeletionTimestamp == nil || *w.Spec.PreserveResourcesOnDeletion == before {
+			t.Errorf("was %t: %+v", before, w.Spec)
+		}
+	}
+}
+
 func TestBinding_OnlyWhatDiffersIsPatched(t *testing.T) {
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
 	h.mustReconcile()

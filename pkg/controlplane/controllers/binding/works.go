@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
@@ -76,6 +77,9 @@ func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []
 	g.SetLimit(parallel)
 	for _, key := range keys {
 		g.Go(func() error {
+			if err := o.preserve(ctx, b, key); err != nil {
+				return err
+			}
 			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 			if err := o.client.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting work %s: %w", key, err)
@@ -85,6 +89,23 @@ func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []
 		})
 	}
 	return more, g.Wait()
+}
+
+// preserve writes into a Work that will be deleted whether its cluster keeps the object, if the binding says so only since the Work was
+// written.
+func (o *ownedWorks) preserve(ctx context.Context, b workv1alpha2.Binding, key types.NamespacedName) error {
+	work := &workv1alpha1.Work{}
+	err := o.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
+	want := ptr.Deref(b.GetSpec().PreserveResourcesOnDeletion, false)
+	if err == nil && ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) != want {
+		next := work.DeepCopy()
+		next.Spec.PreserveResourcesOnDeletion = &want
+		err = o.client.Patch(ctx, next, client.MergeFrom(work))
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("preserving the object of work %s: %w", key, err)
+	}
+	return nil
 }
 
 // deleteAll deletes all Works of a binding, at most a slice. It reports whether others are left.
