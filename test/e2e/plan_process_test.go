@@ -21,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -489,12 +490,15 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 		return out, err.Error()
 	}
 	for i := range list.Items {
-		tasks, _, _ := unstructured.NestedSlice(list.Items[i].Object, "spec", "gracefulEvictionTasks")
-		kind, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "resource", "kind")
-		name, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "resource", "name")
-		for _, task := range tasks { // without a replacement it ends after the grace period
-			if from, ok := task.(map[string]any)["fromCluster"].(string); ok {
-				delete(out, from+" "+kind+"/"+name)
+		b := &workv1alpha2.ResourceBinding{}
+		if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, b); err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range b.Spec.GracefulEvictionTasks { // without a replacement it ends after the grace period
+			if !slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
+				return slices.ContainsFunc(by.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster })
+			}) {
+				delete(out, task.FromCluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
 			}
 		}
 	}
