@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -313,15 +314,12 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 	}
 	// What a cluster has that nothing in the control plane refers to, such as what a policy left there, is not known.
 	maps.DeleteFunc(p.existing, func(_, at string) bool { return before[at] == nil })
-	known, kept := len(p.existing), []string(nil)
+	known := len(p.existing)
 	for _, o := range effects.Objects {
 		for _, c := range o.Clusters {
 			at := o.Kind + "/" + o.Name
 			if c.Action == plan.ActionCreate && before[c.Name+" "+at] != nil {
 				p.existing[at+" in "+c.Name+":"] = c.Name + " " + at
-			}
-			if c.Action == plan.ActionKeep { // it is seen as deleted while it is evicted
-				kept = append(kept, at+" in "+c.Name+": delete")
 			}
 		}
 	}
@@ -332,7 +330,7 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 				return true
 			}
 		}
-		return isUnknown(line) || slices.ContainsFunc(kept, func(start string) bool { return strings.HasPrefix(line, start) }) || slices.ContainsFunc(slices.Collect(maps.Keys(p.lost)), func(c string) bool { return strings.Contains(line, " in "+c+":") })
+		return isUnknown(line) || slices.ContainsFunc(slices.Collect(maps.Keys(p.lost)), func(c string) bool { return strings.Contains(line, " in "+c+":") })
 	}
 	want := slices.DeleteFunc(predicted(effects), left)
 	var got []string
@@ -495,7 +493,7 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 			t.Fatal(err)
 		}
 		for _, task := range b.Spec.GracefulEvictionTasks { // without a replacement it ends after the grace period
-			if !slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
+			if !ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) && !slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
 				return slices.ContainsFunc(by.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster })
 			}) {
 				delete(out, task.FromCluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)

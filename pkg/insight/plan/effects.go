@@ -234,6 +234,9 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 		o.Follows, o.Unfit, o.Unknown, o.After = after.follows, after.unfit, after.unknown, after.after.Seconds()
 		leaving = after
 	}
+	if b := c.old.bindings[keyOf(t)]; b != nil && before != nil && after != nil && preserved(before) != preserved(after) && len(b.GetSpec().GracefulEvictionTasks) > 0 {
+		o.Unknown = append(o.Unknown, "whether it stays in cluster "+b.GetSpec().GracefulEvictionTasks[0].FromCluster+", from which it is being evicted: what its policy preserves changes")
+	}
 	for _, name := range clusterNames(before, after) {
 		if cluster, changes := c.cluster(name, before, after, leaving, &o); changes {
 			o.Clusters = append(o.Clusters, cluster)
