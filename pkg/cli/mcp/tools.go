@@ -60,11 +60,12 @@ type planInput struct {
 	Unjoin    []string `json:"unjoin,omitempty" jsonschema:"clusters that are removed from the control plane"`
 	Namespace string   `json:"namespace,omitempty" jsonschema:"namespace of objects that name none; default that of the kubeconfig"`
 	Evict     bool     `json:"evict,omitempty" jsonschema:"NoExecute taints evict: karmada-controller-manager has --enable-no-execute-taint-eviction"`
+	Gates     string   `json:"featureGates,omitempty" jsonschema:"feature gates of karmada-controller-manager that are not as by default, such as PropagationPolicyPreemption=true"`
 }
 
 // flags returns the changes as flags of plan.
 func (in *planInput) flags() []string {
-	out := []string{set("namespace", in.Namespace)}
+	out := []string{set("namespace", in.Namespace), set("feature-gates", in.Gates)}
 	if in.Evict {
 		out = append(out, "--enable-no-execute-taint-eviction")
 	}

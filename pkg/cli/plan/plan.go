@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilexec "k8s.io/utils/exec"
 
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
@@ -34,7 +36,7 @@ const (
 		Objects of files are merged into what exists as "apply" does, and validated as admission does.
 		Admission of others is not asked, unless --server-side sends the objects as a dry run.
 
-		Whether NoExecute taints evict is a flag of karmada-controller-manager: give it here, too.
+		Whether NoExecute taints evict, and feature gates, are flags of karmada-controller-manager: give them here, too.
 
 		The exit code is 0 if nothing changes, 2 if something does, and 1 for an error. The document of
 		--output is described in docs/plan.md.`
@@ -67,13 +69,13 @@ type options struct {
 	serverSide bool
 	output     env.Output
 	evict      bool
-	gates      map[string]bool
+	gates      *gates.Gates
 }
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	o := options{gates: map[string]bool{}}
+	o := options{gates: gates.New(gates.PropagationPolicyPreemption, gates.MultiplePodTemplatesScheduling, gates.ResourceQuotaEstimate, gates.WorkloadAffinity)}
 	cmd := e.Command("plan (-f FILE | -k DIRECTORY | --delete TYPE/NAME | --scale TYPE/NAME=N | --lose CLUSTER | --taint CLUSTER=KEY:EFFECT | --cordon CLUSTER | --label CLUSTER=KEY=VALUE | --unjoin CLUSTER)...",
 		short, long, examples)
 	cmd.Args = cobra.ArbitraryArgs
@@ -85,6 +87,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "Print what changes in the objects of the members.")
 	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
 	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
+	o.gates.AddFlag(cmd.Flags())
 	env.AddOutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -144,7 +147,10 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	if p.world, err = planning.World(p.contents); err != nil {
 		return nil, err
 	}
-	p.world.Evict = p.evict
+	p.world.Evict, p.world.Preempt = p.evict, p.gates.Enabled(gates.PropagationPolicyPreemption)
+	p.world.Features = propagation.Features{
+		Components: p.gates.Enabled(gates.MultiplePodTemplatesScheduling), Quotas: p.gates.Enabled(gates.ResourceQuotaEstimate), Affinity: p.gates.Enabled(gates.WorkloadAffinity),
+	}
 	changes, err := p.steps.changes(ctx, p)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,13 +48,17 @@ func (m *Manifests) Apply(manifest *unstructured.Unstructured) Change {
 		if err := m.check(manifest); err != nil {
 			return err
 		}
-		u, err := m.merged(w.stored(m.scheme, keyOf(manifest)), manifest)
+		before := w.stored(m.scheme, keyOf(manifest))
+		u, err := m.merged(before, manifest)
 		if err != nil {
 			return err
 		}
 		storeData(u)
 		if u, err = m.admitted(w, u); err != nil {
 			return err
+		}
+		if before != nil && keyOf(u).Group == policyv1alpha1.GroupName && equality.Semantic.DeepEqual(before.Object["spec"], u.Object["spec"]) {
+			return nil // its generation stays, for which controllers wait
 		}
 		return Store(u)(w)
 	}

@@ -182,3 +182,16 @@ func TestManifests_Secret(t *testing.T) {
 		t.Errorf("shown: %v, %v", got, err)
 	}
 }
+
+// A policy that is applied as it is stays: controllers wait for another generation.
+func TestApply_NothingNew(t *testing.T) {
+	w := world(t).copied()
+	apply := NewManifests(func(string) {}).Apply(object(t, replaceImage))
+	if err := apply(w); err != nil {
+		t.Fatal(err)
+	}
+	before := w.Overrides[0]
+	if err := apply(w); err != nil || w.Overrides[0] != before {
+		t.Errorf("%v: it was replaced", err)
+	}
+}

@@ -307,6 +307,9 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 	}
 	for _, path := range manifest.Differences(before, next, maxFields) {
 		out.Fields = append(out.Fields, path.String())
+		if path.String() == "spec.replicas" { // also those that an override sets, or a policy keeps
+			out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After)
+		}
 	}
 	if len(out.Fields) > 1 { // it changes with all others
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
@@ -371,6 +374,14 @@ func replicasOf(s *state, t *workv1alpha2.TargetCluster) int32 {
 		return 0
 	}
 	return t.Replicas
+}
+
+// replicasIn returns spec.replicas of an object, or otherwise.
+func replicasIn(u *unstructured.Unstructured, otherwise int32) int32 {
+	if n, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); found && err == nil {
+		return int32(n)
+	}
+	return otherwise
 }
 
 func target(s *state, cluster string) *workv1alpha2.TargetCluster {

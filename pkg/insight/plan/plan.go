@@ -86,7 +86,7 @@ func newPlanner(w *World, settle bool) (*planner, error) {
 		p.delivered = deliveredBy(w.Works)
 	}
 	for k, c := range w.policies {
-		if w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
+		if w.Preempt && w.changed[k] && c.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
 			p.preempt = append(p.preempt, c)
 		}
 	}

@@ -245,7 +245,12 @@ func TestPlan(t *testing.T) {
 		"deleting the policy, with an override": {propagated, func(t *testing.T) []Change {
 			return []Change{Delete(of("PropagationPolicy"), "ns", "web"), Store(object(t, replaceImage))}
 		}, "Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
-		"a policy that preempts": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("name: web")))} },
+		"a policy that preempts, without the feature gate": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("name: web")))} }, ""},
+		"a policy that preempts": {func(t testing.TB) *World {
+			w := propagated(t)
+			w.Preempt = true
+			return w
+		}, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("name: web")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nConfigMap ns/settings m3 create 0->0\n" +
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"PropagationPolicy ns/first\"\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\nDeployment ns/web m3 create 0->4"},
 		"a policy that selects by kind does not preempt": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, preempting("namespace: ns")))} }, ""},

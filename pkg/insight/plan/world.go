@@ -42,6 +42,8 @@ type World struct {
 	Features propagation.Features
 	// Evict reports whether NoExecute taints evict, which is a flag of the controller manager.
 	Evict bool
+	// Preempt reports whether policies take templates over from others, which is a feature gate.
+	Preempt bool
 
 	// templates and policies are those of Contents.
 	templates map[key]*unstructured.Unstructured
