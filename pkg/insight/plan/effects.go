@@ -368,10 +368,10 @@ func describe(s *state) (holder string, replicas int32) {
 	return holder, replicas
 }
 
-// replicasOf returns those of a target; what follows a workload has none of its own.
+// replicasOf returns those of a target; what is not divided has those of the template, if any.
 func replicasOf(s *state, t *workv1alpha2.TargetCluster) int32 {
 	if !s.binding.GetSpec().IsWorkload() {
-		return 0
+		return replicasIn(s.template, 0)
 	}
 	return t.Replicas
 }
