@@ -267,7 +267,7 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		c.create(&out, o)
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
-	case released(after), after.kept && !c.rendered() && out.Before == out.After:
+	case released(after), after.kept && !c.rendered() && was.Replicas == is.Replicas:
 		return out, false
 	default:
 		out.Action = ActionUpdate
