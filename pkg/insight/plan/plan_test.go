@@ -119,6 +119,26 @@ func propagated(t testing.TB) *World {
 	return propagatedIn(t, w)
 }
 
+// whole does not divide Deployments.
+type whole struct{ kinds }
+
+func (whole) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool { return false }
+
+// keeping is a world in which web is whole in m1 and m2, by a policy that does not select it any more.
+func keeping(t testing.TB) *World {
+	t.Helper()
+	w := world(t).copied()
+	w.Interpreter = whole{}
+	if err := Store(object(t, webPolicy("m1, m2", "")))(w); err != nil {
+		t.Fatal(err)
+	}
+	w = propagatedIn(t, w)
+	for _, p := range w.Policies {
+		p.PropagationSpec().ResourceSelectors[0].Name = "other"
+	}
+	return w
+}
+
 // propagatedIn is a world as the roles leave it.
 func propagatedIn(t testing.TB, w *World) *World {
 	t.Helper()
@@ -257,6 +277,10 @@ func TestPlan(t *testing.T) {
 		"no cluster fits": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m9", "")))} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\n" +
 				"Deployment ns/web unfit: 0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint (m1, m2, m3)."},
+		"a policy that does not select it any more, and keeps it": {keeping, func(*testing.T) []Change { return []Change{Scale(deployment, "ns", "web", 6)} }, ""},
+		"the same, when its cluster changes": {keeping, func(*testing.T) []Change {
+			return []Change{Scale(deployment, "ns", "web", 6), Label("m1", map[string]string{"a": "b"})}
+		}, "Deployment ns/web m1 update 4->6 spec.replicas\nDeployment ns/web m2 update 4->6 spec.replicas"},
 		"an override": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, replaceImage))} }, "Deployment ns/web m2 update 2->2 spec.image"},
 		"another scheduler": {world, func(t *testing.T) []Change {
 			return []Change{Store(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
