@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -144,13 +146,18 @@ func TestBinding_WaitsForTheScheduler(t *testing.T) {
 			b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}
 			tc.change(b)
 			h := newHarness(t, deployment(), b)
-			result, err := h.reconcile()
-			if err != nil {
-				t.Fatal(err)
+			now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+			h.r.clock = now
+			for range 2 {
+				result, err := h.reconcile()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := len(h.clustersWithWorks()) == 0; got != tc.waits || got != (result.RequeueAfter > 0) {
+					t.Errorf("waits: %t, result %v", got, result)
+				}
 			}
-			if got := len(h.clustersWithWorks()) == 0; got != tc.waits || got != (result.RequeueAfter > 0) {
-				t.Errorf("waits: %t, result %v", got, result)
-			}
+			now.SetTime(now.Now().Add(schedulerWait))
 			h.mustReconcile()
 			if diff := cmp.Diff([]string{"m1"}, h.clustersWithWorks()); diff != "" {
 				t.Errorf("when nothing answers: %s", diff)

@@ -45,8 +45,8 @@ type reconciler struct {
 	writer *workWriter
 	status *statusWriter
 	events *recorder
-	// waiting holds the generations that wait for the scheduler, or did.
-	waiting  *status.Memory[types.NamespacedName, int64]
+	// waiting holds the bindings that wait for the scheduler, or did.
+	waiting  *status.Memory[types.NamespacedName, wait]
 	clock    clock.PassiveClock
 	duration *prometheus.HistogramVec
 }
@@ -68,7 +68,7 @@ func newReconciler(e *env.Env, s *scope.Binding, r recorders) *reconciler {
 			events: bindingEvents, clock: e.Clock, next: status.NewMemory[types.NamespacedName, string](0),
 		},
 		status: status.For(c, live, e.Clock, workv1alpha2.Binding.GetStatus, "conditions"),
-		events: bindingEvents, waiting: status.NewMemory[types.NamespacedName, int64](0),
+		events: bindingEvents, waiting: status.NewMemory[types.NamespacedName, wait](0),
 		clock: e.Clock, duration: newDuration(e.Metrics),
 	}
 }

@@ -191,8 +191,8 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	if anyIn(existing, purged(spec, targets)) {
 		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: evictionPoll}, nil
 	}
-	if r.awaitsScheduler(b) {
-		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: schedulerWait}, nil
+	if after := r.awaitScheduler(b); after > 0 {
+		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: after}, nil
 	}
 	ref := &spec.Resource
 	template, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
@@ -215,20 +215,28 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err
 }
 
-// awaitsScheduler reports whether the scheduler is about to choose the targets of a binding anew, as placement or replicas have
-// changed: what is written before would be written again, and would reach clusters that the binding leaves. A generation waits
-// once, as the scheduler may not run.
-func (r *reconciler) awaitsScheduler(b workv1alpha2.Binding) bool {
+// wait is that of a generation of a binding for the scheduler.
+type wait struct {
+	generation int64
+	until      time.Time
+}
+
+// awaitScheduler returns how long to wait for the scheduler, which is about to choose the targets of a binding anew, as placement or
+// replicas have changed: what is written before would be written again, and would reach clusters that the binding leaves.
+func (r *reconciler) awaitScheduler(b workv1alpha2.Binding) time.Duration {
 	key := client.ObjectKeyFromObject(b)
 	spec, status, applied := b.GetSpec(), b.GetStatus(), b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
 	if spec.Placement == nil || applied == "" || spec.SchedulingSuspended() || meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) ||
 		!core.PlacementChanged(spec.Placement, applied, status.SchedulerObservedAffinityName) && !core.ReplicasChanged(spec, false) {
 		r.waiting.Delete(key)
-		return false
+		return 0
 	}
-	waited, _ := r.waiting.Get(key)
-	r.waiting.Set(key, b.GetGeneration())
-	return waited != b.GetGeneration()
+	w, _ := r.waiting.Get(key)
+	if w.generation != b.GetGeneration() {
+		w = wait{b.GetGeneration(), r.clock.Now().Add(schedulerWait)}
+		r.waiting.Set(key, w)
+	}
+	return w.until.Sub(r.clock.Now())
 }
 
 // suspended takes the Works out of those to delete that are in clusters to which dispatching is suspended: nothing is deleted there
