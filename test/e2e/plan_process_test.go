@@ -344,13 +344,36 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 			quiet, last = time.Now(), text
 		}
 		if slices.Equal(got, want) && time.Since(quiet) > truthQuiet {
-			if len(p.lost) == 0 {
+			if len(p.lost) == 0 && !p.clean(t) {
 				p.state = state
 			}
 			return ""
 		}
 	}
 	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working)
+}
+
+// clean deletes what policies left in clusters, as an administrator would, and reports whether there was anything: plan does not know it.
+func (p *truth) clean(t *testing.T) (deleted bool) {
+	t.Helper()
+	for _, member := range p.members {
+		for _, resource := range truthKinds {
+			objects := member.Resource(resource).Namespace(p.ns)
+			list, err := objects.List(t.Context(), metav1.ListOptions{LabelSelector: workv1alpha2.ManagedByKarmadaLabel + "!=" + workv1alpha2.ManagedByKarmadaLabelValue})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list.Items {
+				if name := list.Items[i].GetName(); name != "kube-root-ca.crt" {
+					deleted = true
+					if err := objects.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	return deleted
 }
 
 // restart starts a cluster again.

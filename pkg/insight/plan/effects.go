@@ -267,6 +267,9 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		c.create(&out, o)
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
+		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
+			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
+		}
 	case released(after), after.kept && !c.rendered() && was.Replicas == is.Replicas:
 		return out, false
 	default:
@@ -314,7 +317,8 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 	if len(out.Fields) > 1 { // it changes with all others
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
-	if refusal := refused(was, out.Name); len(out.Fields) > 0 && refusal != "" {
+	other := was.binding.GetSpec().ConflictResolution != after.binding.GetSpec().ConflictResolution
+	if refusal := refused(was, out.Name); (other || len(out.Fields) > 0) && refusal != "" {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
 	}
 	return len(out.Fields) > 0
