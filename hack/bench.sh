@@ -2,13 +2,17 @@
 # Prints the figures that the project is measured by.
 #
 #   PROPBENCH=FILE   the load generator for propagation (default: the one beside the checkout)
-#   N=200            how many Deployments it creates
+#   FLOOR=FILE       the program that creates the same in the members alone (default: the one beside the checkout)
+#   N=200            how many Deployments they create
+#   PAIRS=5          how often both are run, one after the other
 #   STUBS=DIR        sources of the program whose stub members why is asked about (default: those beside the checkout)
 #   AGENT_WORKS=500  how many Works the agent has when its memory is measured
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 N=${N:-200}
+PAIRS=${PAIRS:-5}
+FLOOR=${FLOOR:-../shared/tools/floor}
 AGENT_WORKS=${AGENT_WORKS:-500}
 STUBS=${STUBS:-../shared/tools/stubs}
 PROPBENCH=${PROPBENCH:-../shared/tools/propbench}
@@ -143,6 +147,46 @@ else
 	echo "not measured: there is no program of stub members in $STUBS (set STUBS)"
 fi
 
+kubectl=$(command -v kubectl || true)
+if [[ -z $kubectl ]]; then
+	kubectl=$dir/kubectl
+	go build -o "$kubectl" k8s.io/kubernetes/cmd/kubectl
+fi
+
+# propagate propagates N Deployments in the federation of KUBECONFIG. CPU is that of the roles, the API server, and the members.
+propagate() {
+	"$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
+		--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada ,name karmada-apiserver,name member'
+}
+
+# pairs compares propagation with what the members alone need for the same Deployments, each in a federation of its own: members that
+# hold more are slower.
+pairs() {
+	local fresh=$dir/fresh what
+	for _ in $(seq "$PAIRS"); do
+		for what in alone propagated; do
+			"$ctl" local up --members 2 --nodes 3 --dir "$fresh" >/dev/null 2>&1
+			(
+				KUBECONFIG=$("$ctl" local kubeconfig --dir "$fresh")
+				export KUBECONFIG
+				if [[ $what == propagated ]]; then
+					propagate
+				else
+					PATH=$PATH:$dir "$FLOOR" --members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N"
+				fi
+			)
+			"$ctl" local down --purge --dir "$fresh" >/dev/null 2>&1
+		done
+	done
+}
+
+headline "propagation of $N Deployments to 2 members, and the members alone: $PAIRS pairs"
+if [[ -x $PROPBENCH && -x $FLOOR ]]; then
+	pairs
+else
+	echo "not measured: there is no load generator at $PROPBENCH or $FLOOR (set PROPBENCH and FLOOR)"
+fi
+
 headline "500 evictions from a dead cluster"
 "$ctl" local up --members 2 --node-pods 1000 --dir "$dir" --feature-gates Failover=true \
 	--set controller-manager.enable-no-execute-taint-eviction=true --set controller-manager.resource-eviction-rate=10000 >/dev/null 2>&1
@@ -204,15 +248,6 @@ if [[ ! -x $PROPBENCH ]]; then
 	echo "propagation is not measured: there is no load generator at $PROPBENCH (set PROPBENCH)"
 	exit 0
 fi
-kubectl=$(command -v kubectl || true)
-if [[ -z $kubectl ]]; then
-	kubectl=$dir/kubectl
-	go build -o "$kubectl" k8s.io/kubernetes/cmd/kubectl
-fi
-
-headline "propagation of $N Deployments to 2 members"
-"$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
-	--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada '
 
 headline "the same with a third member that answers everything with a body without end"
 go build -o "$dir/hostile" ./hack/hostile
@@ -222,8 +257,7 @@ trap 'kill "$hostile" 2>/dev/null || true; "$ctl" local down --purge --dir "$dir
 until grep -q impersonatorSecretRef "$dir/hostile.yaml"; do sleep 0.1; done
 "$kubectl" apply -f "$dir/hostile.yaml" >/dev/null
 "$kubectl" wait --for=condition=Ready clusters/hostile --timeout=60s >/dev/null
-"$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
-	--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada '
+propagate
 "$ctl" unjoin hostile --force --wait 30s >/dev/null 2>&1 || true
 kill "$hostile"
 

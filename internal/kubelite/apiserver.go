@@ -51,7 +51,6 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 		"--tls-cert-file=" + certs.cert(certServer),
 		"--tls-private-key-file=" + certs.key(certServer),
 		"--tls-min-version=VersionTLS13",
-		"--profiling=false",
 		// With one API server, these only write leases.
 		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
 	}

@@ -150,14 +150,16 @@ func (p *plane) start() {
 	undelayed.Stable = controllers.Debounce{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond}
 	set := gates.New(gates.StatefulFailoverInjection, gates.GracefulEviction)
 	p.must(set.Set("StatefulFailoverInjection=true"))
+	scheduling := scheduler.NewOptions()
+	scheduling.Direct = &scheduler.Direct{}
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)
 		e := env.New(mgr)
 		e.Store, e.Interpreter, e.Gates = store, interpreter.New(), set
 		return errors.Join(
 			mgr.Add(store),
-			detector.Setup(ctx, e),
-			scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
+			detector.Setup(ctx, e, scheduling.Direct.Create),
+			scheduler.Setup(ctx, mgr, scheduling),
 			binding.Setup(ctx, e),
 			bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true}),
 			cluster.Setup(ctx, e, cluster.Options{LeavingPeriod: 20 * time.Millisecond}),

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
@@ -31,6 +32,9 @@ type Options struct {
 	SkippedPropagatingNamespaces []string
 
 	env.Syncs
+
+	// CreateBinding creates bindings with their targets in the same process, see detector.CreateFunc. Optional.
+	CreateBinding detector.CreateFunc
 
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member, once a
 	// value was given; until then the member's own fairness is relied on.

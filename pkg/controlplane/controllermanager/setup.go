@@ -90,7 +90,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 // controllers is the table of controllers, in the order in which they are added.
 func (s *setup) controllers() []controller {
 	return []controller{
-		{"detector", true, detector.Setup},
+		{"detector", true, func(ctx context.Context, e *env.Env) error { return detector.Setup(ctx, e, s.options.CreateBinding) }},
 		{"dependencies", true, gated(gates.PropagateDeps, dependencies.Setup)},
 		{"agentRights", true, agentrbac.Setup},
 		{"agentcsrapproving", false, func(ctx context.Context, e *env.Env) error {

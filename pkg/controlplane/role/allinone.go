@@ -78,16 +78,16 @@ func allInOne(roles []Role) *cobra.Command {
 	return cmd
 }
 
-// link has the scheduler schedule what controllers in the same process evict, and the metrics adapter use the Secrets that
+// link has the scheduler schedule what controllers in the same process create and evict, and the metrics adapter use the Secrets that
 // they watch.
 func link(parts []named) {
-	evictions := &scheduler.Evictions{}
+	direct := &scheduler.Direct{}
 	for _, p := range parts {
 		switch i := p.Instance.(type) {
 		case *instance[*scheduler.Options]:
-			i.options.Evictions = evictions
+			i.options.Direct = direct
 		case *instance[*controllermanager.Options]:
-			i.options.Failover.Schedule = evictions.Evict
+			i.options.Failover.Schedule, i.options.CreateBinding = direct.Evict, direct.Create
 		case *instance[*metricsadapter.Options]:
 			i.options.WatchedSecrets = true
 		}

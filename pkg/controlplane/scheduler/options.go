@@ -38,8 +38,8 @@ type Options struct {
 	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates
-	// Evictions schedules what another controller of the process evicts. Optional.
-	Evictions *Evictions
+	// Direct schedules what controllers of the process create and evict. Optional.
+	Direct *Direct
 }
 
 // EstimatorOptions configure the connections to the accurate estimators of the

@@ -134,6 +134,14 @@ func (q *queue) activate(i *item) {
 	q.wait.Signal()
 }
 
+// claimNew is claim of a binding that does not exist yet. It reports false, too, if others wait that may have a higher priority.
+func (q *queue) claimNew(k key) bool {
+	if active, _, _ := q.Pending(); active > 0 && q.bucket == nil {
+		return false
+	}
+	return claim(q, k)
+}
+
 // Pop waits for a binding. It reports false once the queue is closed.
 func (q *queue) Pop() (key, bool) {
 	q.mu.Lock()

@@ -46,7 +46,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		}
 	}
 	registerQueue(ctrlmetrics.Registry, s.queue)
-	r := &runner{scheduler: s, evictions: o.Evictions, workers: o.Workers, informers: mgr.GetCache(), watches: []watch{
+	r := &runner{scheduler: s, direct: o.Direct, workers: o.Workers, informers: mgr.GetCache(), watches: []watch{
 		// Clusters come first: bindings are decided on them.
 		{&clusterv1alpha1.Cluster{}, s.observer.clusterHandler()},
 	}}
@@ -76,7 +76,7 @@ func (o *Options) queue(c clock.WithTicker) *queue {
 // runner runs a scheduler once it leads.
 type runner struct {
 	scheduler *scheduler
-	evictions *Evictions // may be nil
+	direct    *Direct // may be nil
 	workers   int
 	informers cache.Informers
 	watches   []watch
@@ -122,9 +122,9 @@ func (r *runner) Start(ctx context.Context) error {
 	})
 	wg.Go(func() { r.repeat(ctx, sweepPeriod, r.scheduler.observer.sweep) })
 	wg.Go(func() { r.repeat(ctx, sweepPeriod, func() { r.scheduler.prober.pass(ctx) }) })
-	if r.evictions != nil {
-		r.evictions.running.Store(r.scheduler)
-		defer r.evictions.running.Store(nil)
+	if r.direct != nil {
+		r.direct.running.Store(r.scheduler)
+		defer r.direct.running.Store(nil)
 	}
 	for range r.workers {
 		wg.Go(func() { r.scheduler.work(ctx) })

@@ -26,6 +26,8 @@ type bindings struct {
 	client client.Client
 	live   client.Reader
 	specs  *specBuilder
+	// createScheduled is optional.
+	createScheduled CreateFunc
 	// records holds for each template the resource version that its binding carries and
 	// the content it stands for, so that the version in the binding changes only when
 	// something that is propagated does.
@@ -152,7 +154,14 @@ func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, n
 	if err := b.inherit(ctx, keyOf(obj), binding); err != nil {
 		return err
 	}
-	if err := b.client.Create(ctx, binding); err != nil {
+	created, err := false, error(nil)
+	if b.createScheduled != nil {
+		created, err = b.createScheduled(ctx, s, binding)
+	}
+	if !created && err == nil {
+		err = b.client.Create(ctx, binding)
+	}
+	if err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
 	b.removed.Delete(keyOf(obj))

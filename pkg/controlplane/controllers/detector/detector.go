@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -33,12 +34,17 @@ type detector struct {
 	policies  []*policyReconciler
 }
 
-// Setup adds the detector to the manager.
-func Setup(ctx context.Context, e *env.Env) error {
+// CreateFunc creates a binding with its targets, and reports whether it did; if it did not, the detector creates the binding without
+// targets. The error is that of a binding which exists already.
+type CreateFunc func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding) (bool, error)
+
+// Setup adds the detector to the manager. create may be nil.
+func Setup(ctx context.Context, e *env.Env, create CreateFunc) error {
 	if err := index(ctx, e); err != nil {
 		return err
 	}
 	det := newDetector(e, e.Recorder(Component))
+	det.templates.bindings.createScheduled = create
 	options := controllers.OptionsOf(e.TemplateSyncs, 5, e.Retry, func(k templateKey) string { return k.namespace })
 	options.Reconciler = det.templates
 	c, err := controller.NewTyped(Component, e.Manager, options)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -178,7 +181,7 @@ func TestEvictions_LeavesTheWriteToTheCaller(t *testing.T) {
 			b.refuse = func(string) error { return tc.refuse }
 			e := b.evictions()
 			if tc.stopped {
-				e = &Evictions{}
+				e = &Direct{}
 			}
 			if done, err := e.Evict(t.Context(), sc, binding, spec); done || err != nil || tc.refuse == nil && len(b.writes) > 0 {
 				t.Errorf("%v %v: %v", done, err, b.writes)
@@ -238,8 +241,80 @@ func evicting(t *testing.T, sc *scope.Binding, room int64) (*bench, workv1alpha2
 	return b, binding, spec
 }
 
-func (b *bench) evictions() *Evictions {
-	e := &Evictions{}
+func (b *bench) evictions() *Direct {
+	e := &Direct{}
 	e.running.Store(b.scheduler)
 	return e
+}
+
+// A binding is created with its targets; the status follows, and nothing else is written when the informer reports it.
+func TestCreate_WithTargets(t *testing.T) {
+	for _, sc := range scope.Bindings() {
+		b := newBench(t)
+		b.observer.clusterChanged(cluster("m1", 10), true)
+		binding := fill(sc.New(), sc, dividedPlacement())
+		if done, err := b.evictions().Create(t.Context(), sc, binding); !done || err != nil || kinds(b.writes) != "status" {
+			t.Fatalf("%v %v: %v", done, err, b.writes)
+		}
+		b.see(sc)
+		if b.runQueue(); len(b.writes) > 0 {
+			t.Errorf("wrote %v", b.writes)
+		}
+		after := b.see(sc)
+		if diff := cmp.Diff([]workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}, after.GetSpec().Clusters); diff != "" {
+			t.Error(diff)
+		}
+		if condition(after) != "True Success Binding has been scheduled successfully." || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
+			t.Errorf("status %+v", after.GetStatus())
+		}
+		if done, err := b.evictions().Create(t.Context(), sc, fill(sc.New(), sc, dividedPlacement())); done || !apierrors.IsAlreadyExists(err) {
+			t.Errorf("again: %v %v", done, err)
+		}
+	}
+}
+
+// The status that could not be written after a creation follows when the informer reports the binding.
+func TestCreate_TheStatusFollows(t *testing.T) {
+	sc := scope.NamespacedBinding()
+	b := newBench(t)
+	b.observer.clusterChanged(cluster("m1", 10), true)
+	b.refuse = func(string) error { return errors.New("killed") }
+	if done, err := b.evictions().Create(t.Context(), sc, fill(sc.New(), sc, dividedPlacement())); !done || err != nil {
+		t.Fatalf("%v %v: %v", done, err, b.writes)
+	}
+	b.refuse = nil
+	b.see(sc)
+	if got := kinds(b.runQueue()); got != "status" {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestCreate_LeavesItToTheCaller(t *testing.T) {
+	for name, change := range map[string]func(*bench, workv1alpha2.Binding){
+		"no room":           func(_ *bench, b workv1alpha2.Binding) { b.GetSpec().Replicas = 11 },
+		"another scheduler": func(_ *bench, b workv1alpha2.Binding) { b.GetSpec().SchedulerName = "other" },
+		"suspended": func(_ *bench, b workv1alpha2.Binding) {
+			b.GetSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
+		},
+		"others wait":               func(x *bench, _ workv1alpha2.Binding) { x.queue.bucket = nil; x.queue.Push(named("other"), 0) },
+		"the API server refuses it": func(_ *bench, b workv1alpha2.Binding) { b.SetResourceVersion("1") },
+		"estimators": func(x *bench, _ workv1alpha2.Binding) {
+			x.decider.estimates = func(context.Context, *core.Request, []*framework.Cluster) map[string]core.Estimate { panic("called") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := scope.NamespacedBinding()
+			b := newBench(t)
+			b.observer.clusterChanged(cluster("m1", 10), true)
+			binding := fill(sc.New(), sc, dividedPlacement())
+			change(b, binding)
+			want := binding.DeepCopyObject()
+			if done, err := b.evictions().Create(t.Context(), sc, binding); done || err != nil || len(b.writes) > 0 {
+				t.Errorf("%v %v: %v", done, err, b.writes)
+			}
+			if diff := cmp.Diff(want, binding); diff != "" {
+				t.Errorf("the binding changed: %s", diff)
+			}
+		})
+	}
 }

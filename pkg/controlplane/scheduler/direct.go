@@ -1,0 +1,123 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+)
+
+// Direct has bindings scheduled that controllers in the same process create or evict, with one write of the binding instead of two. The
+// zero value schedules nothing until a scheduler with it as its option runs.
+type Direct struct {
+	running atomic.Pointer[scheduler]
+}
+
+// Evict schedules a binding as read, with a spec that lacks targets and has tasks for them instead, and writes the tasks
+// together with the new targets. It reports whether it did: it does not if no scheduler runs, or if the binding is not to
+// be scheduled, cannot be or waits to be. The caller then writes the tasks, and the scheduler handles the binding as any other.
+func (e *Direct) Evict(ctx context.Context, s *scope.Binding, binding workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+	running := e.running.Load()
+	if running == nil {
+		return false, nil
+	}
+	evicted := binding.DeepCopyObject().(workv1alpha2.Binding)
+	*evicted.GetSpec() = *spec
+	return running.evict(ctx, running.bindings.known(s, evicted))
+}
+
+// evict is Direct.Evict of a binding that has the tasks.
+func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
+	k, result := keyOf(b), finished
+	if !b.owned || !claim(s.queue, k) {
+		return false, nil
+	}
+	defer func() { s.queue.Done(k, result) }()
+	defer s.peers.lock(b)()
+	need, err := s.needs.of(ctx, b)
+	if err != nil || !need.Due() {
+		return false, nil // the queue tries again and reports it
+	}
+	start := s.clock.Now()
+	decision, failure := s.decider.decide(ctx, b)
+	if failure != nil {
+		return false, nil // the queue decides again and reports it
+	}
+	updated, _, err := s.writer.targets(ctx, b, decision.Clusters, true)
+	if apierrors.IsConflict(err) {
+		return false, err
+	}
+	if err != nil {
+		return false, nil // a quota may refuse the targets; the tasks alone may be written
+	}
+	s.committer.assumed.record(k, b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
+	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
+		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
+		result = failed
+	}
+	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
+	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())
+	return true, nil
+}
+
+// Create schedules a binding and creates it with its targets. It reports whether it did: it does not if no scheduler runs, if others of
+// higher priority may wait, or if the binding is not to be scheduled, cannot be, or needs the answers of estimators. The caller then
+// creates the binding, and the scheduler handles it as any other. The error is that of a binding which exists already.
+func (e *Direct) Create(ctx context.Context, s *scope.Binding, binding workv1alpha2.Binding) (bool, error) {
+	running := e.running.Load()
+	if running == nil {
+		return false, nil
+	}
+	return running.create(ctx, running.bindings.known(s, binding))
+}
+
+// create is Direct.Create. The informer's event of the binding enqueues it, so that what is not complete then is completed.
+func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
+	k, spec := keyOf(b), b.GetSpec()
+	if !b.owned || s.decider.estimates != nil && core.UsesRoom(spec) || !s.queue.claimNew(k) {
+		return false, nil
+	}
+	defer s.queue.Done(k, finished)
+	defer s.peers.lock(b)()
+	need, err := s.needs.of(ctx, b)
+	if err != nil || !need.Due() {
+		return false, nil // the queue tries again and reports it
+	}
+	start := s.clock.Now()
+	decision, failure := s.decider.decide(ctx, b)
+	if failure != nil {
+		return false, nil // the queue decides again and reports it
+	}
+	applied, err := json.Marshal(spec.Placement)
+	if err != nil {
+		return false, nil // the queue reports it
+	}
+	targets, annotations := spec.Clusters, b.GetAnnotations()
+	spec.Clusters = decision.Clusters
+	b.SetAnnotations(labels.Merge(annotations, map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}))
+	if err := s.writer.client.Create(ctx, b.Binding); err != nil {
+		spec.Clusters = targets
+		b.SetAnnotations(annotations)
+		if apierrors.IsAlreadyExists(err) {
+			return false, err
+		}
+		return false, nil // a quota may refuse the targets; the binding alone may be created
+	}
+	s.committer.assumed.record(k, spec, targets, decision.Clusters)
+	created := b
+	created.Binding = b.DeepCopyObject().(workv1alpha2.Binding)
+	if _, err := s.committer.scheduled(ctx, created, &decision, true, false); err != nil {
+		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
+	}
+	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
+	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())
+	return true, nil
+}
