@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	cliflag "k8s.io/component-base/cli/flag"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
@@ -62,6 +63,16 @@ const (
 	changed = 2
 )
 
+// The feature gates of karmada-controller-manager that decide about a plan. Package gates would link metrics of servers.
+const (
+	preemption = "PropagationPolicyPreemption"
+	components = "MultiplePodTemplatesScheduling"
+	quotas     = "ResourceQuotaEstimate"
+	affinity   = "WorkloadAffinity"
+)
+
+var known = []string{preemption, components, quotas, affinity}
+
 type options struct {
 	steps      steps
 	from       string
@@ -69,13 +80,13 @@ type options struct {
 	serverSide bool
 	output     env.Output
 	evict      bool
-	gates      *gates.Gates
+	gates      map[string]bool
 }
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	o := options{gates: gates.New(gates.PropagationPolicyPreemption, gates.MultiplePodTemplatesScheduling, gates.ResourceQuotaEstimate, gates.WorkloadAffinity)}
+	o := options{gates: map[string]bool{}}
 	cmd := e.Command("plan (-f FILE | -k DIRECTORY | --delete TYPE/NAME | --scale TYPE/NAME=N | --lose CLUSTER | --taint CLUSTER=KEY:EFFECT | --cordon CLUSTER | --label CLUSTER=KEY=VALUE | --unjoin CLUSTER)...",
 		short, long, examples)
 	cmd.Args = cobra.ArbitraryArgs
@@ -87,7 +98,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "Print what changes in the objects of the members.")
 	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
 	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
-	o.gates.AddFlag(cmd.Flags())
+	cmd.Flags().Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "Feature gates of karmada-controller-manager that decide about a plan, as NAME=true,NAME=false: "+strings.Join(known, ", ")+".")
 	env.AddOutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -98,6 +109,11 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 	}
 	if len(o.steps.all) == 0 {
 		return errors.New("name a change, such as -f FILE, --delete TYPE/NAME or --lose CLUSTER")
+	}
+	for name := range o.gates {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("--feature-gates: a plan does not depend on %q: use %s", name, strings.Join(known, ", "))
+		}
 	}
 	if o.from != "" && (o.diff || o.serverSide) {
 		return errors.New("--diff and --server-side need the control plane: they cannot be used with --from")
@@ -147,10 +163,8 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	if p.world, err = planning.World(p.contents); err != nil {
 		return nil, err
 	}
-	p.world.Evict, p.world.Preempt = p.evict, p.gates.Enabled(gates.PropagationPolicyPreemption)
-	p.world.Features = propagation.Features{
-		Components: p.gates.Enabled(gates.MultiplePodTemplatesScheduling), Quotas: p.gates.Enabled(gates.ResourceQuotaEstimate), Affinity: p.gates.Enabled(gates.WorkloadAffinity),
-	}
+	p.world.Evict, p.world.Preempt = p.evict, p.gates[preemption]
+	p.world.Features = propagation.Features{Components: p.gates[components], Quotas: p.gates[quotas], Affinity: p.gates[affinity]}
 	changes, err := p.steps.changes(ctx, p)
 	if err != nil {
 		return nil, err

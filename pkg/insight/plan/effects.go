@@ -11,6 +11,7 @@ import (
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
@@ -270,7 +271,7 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
 		}
-	case released(after), after.kept && !c.rendered() && was.Replicas == is.Replicas:
+	case released(after), after.kept && !c.rendered(before, after):
 		return out, false
 	default:
 		out.Action = ActionUpdate
@@ -334,9 +335,14 @@ func refused(s *state, cluster string) string {
 	return ""
 }
 
-// rendered reports whether objects are rendered again although their bindings are as they were.
-func (c *comparison) rendered() bool {
-	return c.next.touched || !slices.Equal(c.old.Overrides, c.next.Overrides)
+// rendered reports whether the objects of a binding are rendered again, whatever becomes of its template: it gets other targets, or what
+// overrides and interprets it changes.
+func (c *comparison) rendered(before, after *state) bool {
+	return !scope.SameTargets(before.targets, after.targets) || !slices.Equal(c.old.Overrides, c.next.Overrides) || !slices.Equal(c.old.Customizations, c.next.Customizations) ||
+		slices.ContainsFunc(after.targets, func(t workv1alpha2.TargetCluster) bool {
+			was, is := c.old.cluster(t.Name), c.next.cluster(t.Name)
+			return was != nil && is != nil && override.SelectsOtherwise(was, is)
+		})
 }
 
 // same reports whether all is as it was that decides what a cluster gets of a template.

@@ -122,7 +122,9 @@ func propagated(t testing.TB) *World {
 // whole does not divide Deployments.
 type whole struct{ kinds }
 
-func (whole) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool { return false }
+func (whole) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
+	return false
+}
 
 // keeping is a world in which web is whole in m1 and m2, by a policy that does not select it any more.
 func keeping(t testing.TB) *World {

@@ -2,8 +2,6 @@ package binding
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -68,10 +66,7 @@ func clusterKeys(b workv1alpha2.Binding) []string {
 // selectorsChanged passes clusters that are new, and those with changed fields that
 // overrides select by.
 func selectorsChanged() predicate.Predicate {
-	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		return !maps.Equal(before.Labels, after.Labels) || before.Spec.Provider != after.Spec.Provider ||
-			before.Spec.Region != after.Spec.Region || !slices.Equal(before.Spec.Zones, after.Spec.Zones)
-	})
+	return controllers.Changed(override.SelectsOtherwise)
 }
 
 // mapper maps objects to the bindings of one scope that depend on them.
