@@ -5,12 +5,16 @@ package webhook_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -39,6 +43,7 @@ func TestResourceBinding_IsValidatedWhenWhatIsReadChanges(t *testing.T) {
 	if err := c.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
+	controllersLeaveNoRecord(t, cp.Config, newBinding)
 	if err := c.Create(t.Context(), components.ValidatingWebhooks("https://127.0.0.1:1", nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -81,5 +86,40 @@ func TestResourceBinding_IsValidatedWhenWhatIsReadChanges(t *testing.T) {
 	meta.SetStatusCondition(&binding.Status.Conditions, metav1.Condition{Type: "Scheduled", Status: metav1.ConditionTrue, Reason: "Success"})
 	if err := c.Status().Update(t.Context(), binding); err != nil {
 		t.Errorf("its status: %v", err)
+	}
+}
+
+// controllersLeaveNoRecord checks that the API server keeps no managed fields of bindings that controllers create, neither then nor when
+// the status is written.
+func controllersLeaveNoRecord(t *testing.T, config *rest.Config, newBinding func(name string) *workv1alpha2.ResourceBinding) {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: components.UserOf(components.AllInOne), Groups: []string{user.SystemPrivilegedGroup}}
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range components.WebhookConfigurations("https://127.0.0.1:1", nil, nil) {
+		switch o.(type) {
+		case *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+			if err := c.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+		b := newBinding("unrecorded")
+		if err := c.Create(ctx, b, client.DryRunAll); err != nil || len(b.ManagedFields) > 0 {
+			return fmt.Errorf("managed fields %v, error %w", b.ManagedFields, err)
+		}
+		return nil
+	})
+	b := newBinding("unrecorded")
+	if err := c.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	b.Status.SchedulerObservedGeneration = 1
+	if err := c.Status().Update(t.Context(), b); err != nil || len(b.ManagedFields) > 0 {
+		t.Errorf("managed fields %v, error %v", b.ManagedFields, err)
 	}
 }

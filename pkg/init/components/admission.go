@@ -142,3 +142,41 @@ func namespacePolicy() []client.Object {
 		},
 	}
 }
+
+// fieldsPolicyName is the name of the admission policy and of its binding.
+const fieldsPolicyName = "managedfields.karmada.io"
+
+// fieldsPolicy takes the managed fields out of bindings and Works that controllers create. The API server then keeps none with later
+// writes, until somebody applies such an object on the server's side: to keep them is a large part of what a write costs, and they are
+// half of what is stored.
+func fieldsPolicy() []client.Object {
+	meta := metav1.ObjectMeta{Name: fieldsPolicyName, Labels: names.SystemLabels()}
+	return []client.Object{
+		&admissionregistrationv1.MutatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+						Rule: admissionregistrationv1.Rule{
+							APIGroups: []string{groupWork}, APIVersions: []string{"*"}, Resources: []string{"works", "resourcebindings", "clusterresourcebindings"},
+						},
+					},
+				}}},
+				MatchConditions: []admissionregistrationv1.MatchCondition{{
+					Name:       "controllers",
+					Expression: fmt.Sprintf("request.userInfo.username in [%q, %q] && has(object.metadata.managedFields)", UserOf(ControllerManager), UserOf(AllInOne)),
+				}},
+				Mutations: []admissionregistrationv1.Mutation{{
+					PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+					JSONPatch: &admissionregistrationv1.JSONPatch{Expression: `[JSONPatch{op: "remove", path: "/metadata/managedFields"}]`},
+				}},
+				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			},
+		},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{
+			ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: fieldsPolicyName},
+		},
+	}
+}

@@ -39,10 +39,10 @@ func LocalServing(s Serving) []client.Object {
 		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
-// WebhookConfigurations make the API server call the webhook server at url, refuse quantities that no webhook checks, and
-// warn of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
+// WebhookConfigurations make the API server call the webhook server at url, refuse quantities that no webhook checks, keep no record of
+// the fields of bindings and Works, and warn of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
 func WebhookConfigurations(url string, caBundle []byte, featureGates []string) []client.Object {
-	return slices.Concat([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, quantityPolicy(), namespacePolicy(), gateWarnings(featureGates))
+	return slices.Concat([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, quantityPolicy(), namespacePolicy(), fieldsPolicy(), gateWarnings(featureGates))
 }
 
 // AggregatedAPI makes the API server pass requests for clusters on to the

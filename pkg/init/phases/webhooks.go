@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +49,10 @@ func runWebhooks(ctx context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
+	mutating := schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingAdmissionPolicy"}
+	if _, err := cp.RESTMapper().RESTMapping(mutating, "v1"); meta.IsNoMatchError(err) { // Kubernetes before 1.36
+		objects = slices.DeleteFunc(objects, mutates)
+	}
 	changes, err := write.Apply(ctx, cp, objects)
 	if err == nil {
 		var deleted ssa.ChangeSet
@@ -58,6 +65,15 @@ func runWebhooks(ctx context.Context, s *State, p Phase) error {
 	}
 	s.Progress.Done(p.Name, write.Summary(changes))
 	return nil
+}
+
+// mutates reports whether an object is a MutatingAdmissionPolicy or its binding.
+func mutates(o client.Object) bool {
+	switch o.(type) {
+	case *admissionregistrationv1.MutatingAdmissionPolicy, *admissionregistrationv1.MutatingAdmissionPolicyBinding:
+		return true
+	}
+	return false
 }
 
 // Webhook is the phase that installs the webhook server.
