@@ -66,8 +66,10 @@ func (a *attacher) attachBy(ctx context.Context, b *workv1alpha2.ResourceBinding
 		}
 		next := existing.DeepCopy()
 		dependency.Follow(next, b)
-		if next.Spec.Placement == nil {
+		if !scope.Claimed(existing) { // also one that a policy released: nothing else has it follow its template
 			next.Spec.Resource = a.reference(obj, key, existing)
+		}
+		if next.Spec.Placement == nil {
 			a.agree(ctx, next, b)
 		}
 		return a.bindings.write(ctx, existing, next)

@@ -303,6 +303,7 @@ func TestReconcile_BindingOfAPolicyKeepsItsOwn(t *testing.T) {
 	own := bindingOf("conf", "m9")
 	own.Name = "conf-configmap"
 	own.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf"}
+	own.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = "policy"
 	own.Spec.PropagateDeps = false
 	own.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), own)
@@ -314,6 +315,24 @@ func TestReconcile_BindingOfAPolicyKeepsItsOwn(t *testing.T) {
 	}}
 	if diff := cmp.Diff(*want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a policy released, and a template refers to, follows its own template: nothing else writes its binding.
+func TestReconcile_ReleasedBindingFollowsItsTemplate(t *testing.T) {
+	released := bindingOf("conf", "m9")
+	released.Name = "conf-configmap"
+	released.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf", UID: "uid-conf", ResourceVersion: "5"}
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), released)
+	h.reconcile("nginx-deployment")
+	changed := configMap("conf")
+	changed.SetResourceVersion("6")
+	changed.Object["data"] = map[string]any{"a": "c"}
+	store := templatestest.New(t, []*unstructured.Unstructured{deployment("nginx", "conf"), changed}).Store
+	h.r.store, h.r.resolver.store = store, store
+	h.reconcile("nginx-deployment")
+	if got := h.binding("conf-configmap").Spec; got.Resource.ResourceVersion != "6" || got.Placement == nil || len(got.RequiredBy) != 1 {
+		t.Errorf("the binding is %+v", got)
 	}
 }
 
