@@ -22,6 +22,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -147,7 +148,7 @@ func TestBinding_WaitsForTheScheduler(t *testing.T) {
 			tc.change(b)
 			h := newHarness(t, deployment(), b)
 			now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-			h.r.clock = now
+			h.r.pending = delivery.NewPending(now)
 			for range 2 {
 				result, err := h.reconcile()
 				if err != nil {
@@ -157,7 +158,7 @@ func TestBinding_WaitsForTheScheduler(t *testing.T) {
 					t.Errorf("waits: %t, result %v", got, result)
 				}
 			}
-			now.SetTime(now.Now().Add(schedulerWait))
+			now.SetTime(now.Now().Add(delivery.SchedulerWait))
 			h.mustReconcile()
 			if diff := cmp.Diff([]string{"m1"}, h.clustersWithWorks()); diff != "" {
 				t.Errorf("when nothing answers: %s", diff)

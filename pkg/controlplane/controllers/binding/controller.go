@@ -24,6 +24,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -36,17 +37,16 @@ type statusWriter = status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBi
 
 // reconciler writes the Works of the bindings of one scope.
 type reconciler struct {
-	scope  *scope.Binding
-	client client.Client
-	store  *templates.Store
-	guard  *guard
-	keeper *keeper
-	owned  *ownedWorks
-	writer *workWriter
-	status *statusWriter
-	events *recorder
-	// waiting holds the bindings that wait for the scheduler, or did.
-	waiting  *status.Memory[types.NamespacedName, wait]
+	scope    *scope.Binding
+	client   client.Client
+	store    *templates.Store
+	guard    *guard
+	keeper   *keeper
+	owned    *ownedWorks
+	writer   *workWriter
+	status   *statusWriter
+	events   *recorder
+	pending  *delivery.Pending
 	clock    clock.PassiveClock
 	duration *prometheus.HistogramVec
 }
@@ -68,7 +68,7 @@ func newReconciler(e *env.Env, s *scope.Binding, r recorders) *reconciler {
 			events: bindingEvents, clock: e.Clock, next: status.NewMemory[types.NamespacedName, string](0),
 		},
 		status: status.For(c, live, e.Clock, workv1alpha2.Binding.GetStatus, "conditions"),
-		events: bindingEvents, waiting: status.NewMemory[types.NamespacedName, wait](0),
+		events: bindingEvents, pending: delivery.NewPending(e.Clock),
 		clock: e.Clock, duration: newDuration(e.Metrics),
 	}
 }

@@ -30,7 +30,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
-	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -47,8 +46,6 @@ const (
 	// evictionPoll is the time between checks whether the Works of an evicted cluster
 	// are deleted.
 	evictionPoll = 5 * time.Second
-	// schedulerWait is how long Works stay as they are at most while the scheduler has to choose targets anew.
-	schedulerWait = 2 * time.Second
 	// maxMessage is the length of the message of a condition that the API server
 	// accepts, in bytes.
 	maxMessage = 32768
@@ -74,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		r.writer.next.Delete(req.NamespacedName)
-		r.waiting.Delete(req.NamespacedName)
+		r.pending.Forget(req.NamespacedName)
 		return reconcile.Result{}, r.abandoned(ctx, req.NamespacedName)
 	}
 	if err != nil {
@@ -191,7 +188,7 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	if anyIn(existing, purged(spec, targets)) {
 		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: evictionPoll}, nil
 	}
-	if after := r.awaitScheduler(b); after > 0 {
+	if after := r.pending.Wait(b); after > 0 {
 		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: after}, nil
 	}
 	ref := &spec.Resource
@@ -213,30 +210,6 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	r.events.synced(j, changed || len(unwanted) > 0, err)
 	refusal := cmp.Or(refusalOf(err), waiting)
 	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err
-}
-
-// wait is that of a generation of a binding for the scheduler.
-type wait struct {
-	generation int64
-	until      time.Time
-}
-
-// awaitScheduler returns how long to wait for the scheduler, which is about to choose the targets of a binding anew, as placement or
-// replicas have changed: what is written before would be written again, and would reach clusters that the binding leaves.
-func (r *reconciler) awaitScheduler(b workv1alpha2.Binding) time.Duration {
-	key := client.ObjectKeyFromObject(b)
-	spec, status, applied := b.GetSpec(), b.GetStatus(), b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
-	if spec.Placement == nil || applied == "" || spec.SchedulingSuspended() || meta.IsStatusConditionFalse(status.Conditions, workv1alpha2.Scheduled) ||
-		!core.PlacementChanged(spec.Placement, applied, status.SchedulerObservedAffinityName) && !core.ReplicasChanged(spec, false) {
-		r.waiting.Delete(key)
-		return 0
-	}
-	w, _ := r.waiting.Get(key)
-	if w.generation != b.GetGeneration() {
-		w = wait{b.GetGeneration(), r.clock.Now().Add(schedulerWait)}
-		r.waiting.Set(key, w)
-	}
-	return w.until.Sub(r.clock.Now())
 }
 
 // suspended takes the Works out of those to delete that are in clusters to which dispatching is suspended: nothing is deleted there

@@ -38,6 +38,7 @@ const Component = "dependencies-distributor"
 type reconciler struct {
 	client   client.Client
 	store    *templates.Store
+	pending  *delivery.Pending
 	resolver *resolver
 	bindings *bindings
 	attacher *attacher
@@ -47,7 +48,7 @@ type reconciler struct {
 func newReconciler(e *env.Env, recorded *events.Recorder) *reconciler {
 	rec, bindings := &recorder{recorded}, &bindings{client: e.Client, live: e.Live}
 	return &reconciler{
-		client: e.Client, store: e.Store, bindings: bindings, events: rec,
+		client: e.Client, store: e.Store, bindings: bindings, events: rec, pending: delivery.NewPending(e.Clock),
 		resolver: &resolver{store: e.Store, interpreter: e.Interpreter},
 		attacher: &attacher{bindings: bindings, events: rec, contents: status.NewMemory[types.NamespacedName, content](0)},
 	}
@@ -76,10 +77,14 @@ func following(b workv1alpha2.Binding) bool { return b.GetSpec().PropagateDeps }
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := &workv1alpha2.ResourceBinding{}
 	if err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
+		r.pending.Forget(req.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if !b.Spec.PropagateDeps || b.DeletionTimestamp != nil {
 		return reconcile.Result{}, r.finalize(ctx, b)
+	}
+	if after := r.pending.Wait(b); after > 0 {
+		return reconcile.Result{RequeueAfter: after}, nil
 	}
 	if !held(b) && len(b.Spec.Clusters) == 0 {
 		return reconcile.Result{}, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -49,7 +52,7 @@ func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...clien
 	recorder := record.NewFakeRecorder(100)
 	cluster := templatestest.New(t, objs)
 	return &harness{T: t, client: c, cluster: cluster, events: recorder.Events, r: newReconciler(
-		&env.Env{Client: c, Live: c, Store: cluster.Store, Interpreter: interpreter.New()}, events.New(recorder),
+		&env.Env{Client: c, Live: c, Store: cluster.Store, Interpreter: interpreter.New(), Clock: clock.RealClock{}}, events.New(recorder),
 	)}
 }
 
@@ -231,6 +234,26 @@ func TestReconcile_FollowsTheClusters(t *testing.T) {
 	want := []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}
 	if diff := cmp.Diff(want, h.binding("conf-configmap").Spec.RequiredBy[0].Clusters); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Dependencies do not follow into clusters that their referrer is about to leave.
+func TestReconcile_WaitsForTheScheduler(t *testing.T) {
+	leaving := bindingOf("nginx", "m1")
+	leaving.Generation, leaving.Spec.Placement.ClusterAffinity = 2, &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}
+	leaving.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, leaving)
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	h.r.pending = delivery.NewPending(now)
+	h.reconcile("nginx-deployment")
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := h.client.List(t.Context(), list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d bindings, %v", len(list.Items), err)
+	}
+	now.SetTime(now.Now().Add(delivery.SchedulerWait))
+	h.reconcile("nginx-deployment")
+	if got := h.binding("conf-configmap").Spec.RequiredBy; len(got) != 1 {
+		t.Errorf("when nothing answers: %+v", got)
 	}
 }
 
