@@ -306,6 +306,11 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 		t.Fatalf("%v in\n%s%s", err, planned.out, planned.err)
 	}
 	p.unknown += effects.Summary.Unknown
+	for _, o := range effects.Objects {
+		for _, text := range o.Unknown {
+			t.Logf("unknown after %s: %s/%s: %s", strings.Join(c.command, " "), o.Kind, o.Name, text)
+		}
+	}
 	p.planned += len(effects.Objects)
 	isUnknown := func(line string) bool {
 		return slices.ContainsFunc(effects.Objects, func(o plan.Object) bool {

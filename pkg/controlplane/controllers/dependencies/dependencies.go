@@ -86,40 +86,45 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if after := r.pending.Wait(b); after > 0 {
 		return reconcile.Result{RequeueAfter: after}, nil
 	}
+	return reconcile.Result{}, r.follow(ctx, b)
+}
+
+// follow attaches the bindings of what the template of a binding refers to.
+func (r *reconciler) follow(ctx context.Context, b *workv1alpha2.ResourceBinding) error {
 	if !held(b) && len(b.Spec.Clusters) == 0 {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	ref := &b.Spec.Resource
 	if ref.Namespace == "" || delivery.Check(b.Namespace, ref) != nil {
-		return reconcile.Result{}, r.finalize(ctx, b) // the binding controller reports why nothing is delivered
+		return r.finalize(ctx, b) // the binding controller reports why nothing is delivered
 	}
 	obj, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // the binding is deleted with its template
+		return nil // the binding is deleted with its template
 	}
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	deps, err := r.resolver.dependencies(obj)
 	if err != nil {
 		r.events.notInterpreted(obj, err)
-		return reconcile.Result{}, err
+		return err
 	}
 	deps, refused := r.resolver.allowed(b.Namespace, deps)
 	if len(deps) == 0 && !held(b) {
 		r.events.independent(obj)
-		return reconcile.Result{}, nil
+		return nil
 	}
-	recorded, err := r.record(ctx, req.NamespacedName, deps)
+	recorded, err := r.record(ctx, client.ObjectKeyFromObject(b), deps)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	if recorded {
 		r.events.interpreted(obj, len(deps))
 	}
 	changed, err := r.distribute(ctx, b, deps)
 	r.events.distributed(b, changed, errors.Join(append([]error{err}, refused...)...))
-	return reconcile.Result{}, err
+	return err
 }
 
 // distribute attaches the bindings of the dependencies and detaches those that are no
