@@ -2,14 +2,11 @@ package scheduler
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -36,36 +33,13 @@ func (e *Direct) Evict(ctx context.Context, s *scope.Binding, binding workv1alph
 
 // evict is Direct.Evict of a binding that has the tasks.
 func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
-	k, result := keyOf(b), finished
-	if !b.owned || !claim(s.queue, k) {
+	if !b.owned || !claim(s.queue, keyOf(b)) {
 		return false, nil
 	}
-	defer func() { s.queue.Done(k, result) }()
-	defer s.peers.lock(b)()
-	need, err := s.needs.of(ctx, b)
-	if err != nil || !need.Due() {
-		return false, nil // the queue tries again and reports it
-	}
-	start := s.clock.Now()
-	decision, failure := s.decider.decide(ctx, b)
-	if failure != nil {
-		return false, nil // the queue decides again and reports it
-	}
-	updated, _, err := s.writer.targets(ctx, b, decision.Clusters, true)
-	if apierrors.IsConflict(err) {
-		return false, err
-	}
-	if err != nil {
-		return false, nil // a quota may refuse the targets; the tasks alone may be written
-	}
-	s.committer.assumed.record(k, b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
-	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
-		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
-		result = failed
-	}
-	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
-	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())
-	return true, nil
+	return s.direct(ctx, b, func(d *core.Decision) (known, error) {
+		updated, _, err := s.writer.targets(ctx, b, d.Clusters, true)
+		return updated, err
+	})
 }
 
 // Create schedules a binding and creates it with its targets. It reports whether it did: it does not if no scheduler runs, if others of
@@ -79,13 +53,19 @@ func (e *Direct) Create(ctx context.Context, s *scope.Binding, binding workv1alp
 	return running.create(ctx, running.bindings.known(s, binding))
 }
 
-// create is Direct.Create. The informer's event of the binding enqueues it, so that what is not complete then is completed.
+// create is Direct.Create.
 func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
-	k, spec := keyOf(b), b.GetSpec()
-	if !b.owned || s.decider.estimates != nil && core.UsesRoom(spec) || !s.queue.claimNew(k) {
+	if !b.owned || s.decider.estimates != nil && core.UsesRoom(b.GetSpec()) || !s.queue.claimNew(keyOf(b)) {
 		return false, nil
 	}
-	defer s.queue.Done(k, finished)
+	return s.direct(ctx, b, func(d *core.Decision) (known, error) { return s.writer.create(ctx, b, d.Clusters) })
+}
+
+// direct schedules a binding that is claimed from the queue, and writes its targets and then its status. It reports whether it wrote the
+// targets, and returns only the errors of write that the caller needs to know: the binding is not as it was given.
+func (s *scheduler) direct(ctx context.Context, b known, write func(*core.Decision) (known, error)) (bool, error) {
+	k, before, result := keyOf(b), b.GetSpec().Clusters, finished
+	defer func() { s.queue.Done(k, result) }()
 	defer s.peers.lock(b)()
 	need, err := s.needs.of(ctx, b)
 	if err != nil || !need.Due() {
@@ -96,26 +76,17 @@ func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
 	if failure != nil {
 		return false, nil // the queue decides again and reports it
 	}
-	applied, err := json.Marshal(spec.Placement)
+	updated, err := write(&decision)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return false, err
+	}
 	if err != nil {
-		return false, nil // the queue reports it
+		return false, nil // a quota may refuse the targets; the caller writes the rest alone
 	}
-	targets, annotations := spec.Clusters, b.GetAnnotations()
-	spec.Clusters = decision.Clusters
-	b.SetAnnotations(labels.Merge(annotations, map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}))
-	if err := s.writer.client.Create(ctx, b.Binding); err != nil {
-		spec.Clusters = targets
-		b.SetAnnotations(annotations)
-		if apierrors.IsAlreadyExists(err) {
-			return false, err
-		}
-		return false, nil // a quota may refuse the targets; the binding alone may be created
-	}
-	s.committer.assumed.record(k, spec, targets, decision.Clusters)
-	created := b
-	created.Binding = b.DeepCopyObject().(workv1alpha2.Binding)
-	if _, err := s.committer.scheduled(ctx, created, &decision, true, false); err != nil {
+	s.committer.assumed.record(k, b.GetSpec(), before, decision.Clusters)
+	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
 		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
+		result = failed
 	}
 	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
 	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())

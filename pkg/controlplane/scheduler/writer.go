@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,6 +85,25 @@ func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.Ta
 	}
 	updated, err := w.patch(ctx, b, body, true)
 	return updated, changed, err
+}
+
+// create creates a binding with targets, and with the placement that they come from. After an error the binding is as it was. The result
+// is another object than b, which is that of the caller.
+func (w *writer) create(ctx context.Context, b known, targets []workv1alpha2.TargetCluster) (known, error) {
+	applied, err := json.Marshal(b.GetSpec().Placement)
+	if err != nil {
+		return b, fmt.Errorf("encoding the placement of %s: %w", core.Ref(b), err)
+	}
+	before, annotations := b.GetSpec().Clusters, b.GetAnnotations()
+	b.GetSpec().Clusters = targets
+	b.SetAnnotations(labels.Merge(annotations, map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}))
+	if err := w.client.Create(ctx, b.Binding); err != nil {
+		b.GetSpec().Clusters = before
+		b.SetAnnotations(annotations)
+		return b, err
+	}
+	b.Binding = b.DeepCopyObject().(workv1alpha2.Binding)
+	return b, nil
 }
 
 // patch sends a merge patch of the binding, or of its status if the patch has one, and records the result. With own, the
