@@ -13,6 +13,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -75,12 +76,9 @@ func quantityPolicy() []client.Object {
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
-						Rule:       admissionregistrationv1.Rule{APIGroups: []string{groupAutoscaling}, APIVersions: []string{"*"}, Resources: []string{"federatedhpas/status"}},
-					},
-				}}},
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					registration.Admitted(groupAutoscaling, "federatedhpas/status", admissionregistrationv1.Update),
+				}},
 				Validations: []admissionregistrationv1.Validation{{
 					Expression: `object.?status.?currentMetrics.orValue([]).all(m,
   [dyn(m.?resource), dyn(m.?containerResource), dyn(m.?pods), dyn(m.?object), dyn(m.?external)].all(source,
@@ -114,12 +112,9 @@ func namespacePolicy() []client.Object {
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
-						Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"namespaces"}},
-					},
-				}}},
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					registration.Admitted("", "namespaces", admissionregistrationv1.Delete),
+				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
 					Name: "needed", Expression: execution + ` || request.name in ["` + clusterv1alpha1.NamespaceKarmadaSystem + `", "` + clusterv1alpha1.NamespaceKarmadaCluster + `"]`,
 				}},
@@ -156,14 +151,11 @@ func fieldsPolicy() []client.Object {
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-						Rule: admissionregistrationv1.Rule{
-							APIGroups: []string{groupWork}, APIVersions: []string{"*"}, Resources: []string{"works", "resourcebindings", "clusterresourcebindings"},
-						},
-					},
-				}}},
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					registration.Admitted(groupWork, "works", admissionregistrationv1.Create),
+					registration.Admitted(groupWork, "resourcebindings", admissionregistrationv1.Create),
+					registration.Admitted(groupWork, "clusterresourcebindings", admissionregistrationv1.Create),
+				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
 					Name:       "controllers",
 					Expression: fmt.Sprintf("request.userInfo.username in [%q, %q] && has(object.metadata.managedFields)", UserOf(ControllerManager), UserOf(AllInOne)),

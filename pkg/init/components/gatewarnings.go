@@ -13,6 +13,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // gateWarningPrefix begins the names of the policies that warn of kinds without effect.
@@ -95,12 +96,9 @@ func gateWarnings(values []string) []client.Object {
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
-					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-						Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.group}, APIVersions: []string{"*"}, Resources: []string{k.resource}},
-					},
-				}}},
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					registration.Admitted(k.group, k.resource, admissionregistrationv1.Create, admissionregistrationv1.Update),
+				}},
 				Validations: []admissionregistrationv1.Validation{{
 					Expression: cmp.Or(k.unless, "false"),
 					Message:    fmt.Sprintf("%s has no effect unless %s with --feature-gates=%s=true", k.kind, k.programs, k.gate),

@@ -32,13 +32,13 @@ func agentPolicy() []client.Object {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					admitted("", "secrets", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(coordinationv1.GroupName, "leases", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted("", "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(eventsv1.GroupName, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted("", "configmaps", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(certificatesv1.GroupName, "certificatesigningrequests", admissionregistrationv1.Create),
-					admitted(workv1alpha1.GroupName, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted("", "secrets", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted(coordinationv1.GroupName, "leases", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted("", "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted(eventsv1.GroupName, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted("", "configmaps", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					Admitted(certificatesv1.GroupName, "certificatesigningrequests", admissionregistrationv1.Create),
+					Admitted(workv1alpha1.GroupName, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
 				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
 					Name: "agent", Expression: IsAgentExpression(),
@@ -87,7 +87,8 @@ func aboutOwn(event string) string {
 	return "(" + is("Cluster", "variables.cluster") + " || " + is("Lease", `"`+names.AgentLease("")+`" + variables.cluster`) + ")"
 }
 
-func admitted(group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+// Admitted selects operations on a resource of an API group, in all versions.
+func Admitted(group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
 	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 		Operations: operations,
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
