@@ -141,9 +141,9 @@ func namespacePolicy() []client.Object {
 // fieldsPolicyName is the name of the admission policy and of its binding.
 const fieldsPolicyName = "managedfields.karmada.io"
 
-// fieldsPolicy takes the managed fields out of bindings and Works that controllers create. The API server then keeps none with later
-// writes, until somebody applies such an object on the server's side: to keep them is a large part of what a write costs, and they are
-// half of what is stored.
+// fieldsPolicy removes the managed fields of bindings and Works that controllers create. The API server then keeps none with later
+// writes, until a user changes such an object with server-side apply: to keep them is a large part of what a write costs, and they are
+// almost half of what is stored.
 func fieldsPolicy() []client.Object {
 	meta := metav1.ObjectMeta{Name: fieldsPolicyName, Labels: names.SystemLabels()}
 	return []client.Object{

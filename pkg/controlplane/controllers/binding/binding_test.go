@@ -115,55 +115,21 @@ func TestBinding_Moves(t *testing.T) {
 	}
 }
 
-// Works stay as they are until the scheduler has answered a new placement or other replicas, or does not answer in time.
+// Works stay as they are until the scheduler has answered another placement or other replicas, or does not answer in time.
 func TestBinding_WaitsForTheScheduler(t *testing.T) {
-	placement := &policyv1alpha1.Placement{
-		ClusterAffinity:   &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}},
-		ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided},
+	b := resourceBinding(map[string]int32{"m1": 3})
+	b.Generation, b.Spec.Placement = 2, &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}}
+	b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}
+	h := newHarness(t, deployment(), b)
+	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	h.r.pending = delivery.NewPending(now)
+	if result, err := h.reconcile(); err != nil || result.RequeueAfter != delivery.SchedulerWait || len(h.clustersWithWorks()) > 0 {
+		t.Errorf("result %v, error %v, works in %v", result, err, h.clustersWithWorks())
 	}
-	applied, err := json.Marshal(placement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		change func(*workv1alpha2.ResourceBinding)
-		waits  bool
-	}{
-		"nothing to schedule":    {func(*workv1alpha2.ResourceBinding) {}, false},
-		"another placement":      {func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement.ClusterAffinity.ClusterNames = []string{"m2"} }, true},
-		"other replicas":         {func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 7 }, true},
-		"a scheduler of its own": {func(b *workv1alpha2.ResourceBinding) { b.Annotations, b.Spec.Replicas = nil, 7 }, false},
-		"scheduling is suspended": {func(b *workv1alpha2.ResourceBinding) {
-			b.Spec.Suspension, b.Spec.Replicas = &workv1alpha2.Suspension{Scheduling: new(true)}, 7
-		}, false},
-		"nothing fits": {func(b *workv1alpha2.ResourceBinding) {
-			b.Spec.Replicas = 7
-			b.Status.Conditions = []metav1.Condition{{Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse}}
-		}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := resourceBinding(map[string]int32{"m1": 3})
-			b.Spec.Replicas, b.Spec.Placement, b.Generation = 3, placement.DeepCopy(), 2
-			b.Annotations = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}
-			tc.change(b)
-			h := newHarness(t, deployment(), b)
-			now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-			h.r.pending = delivery.NewPending(now)
-			for range 2 {
-				result, err := h.reconcile()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := len(h.clustersWithWorks()) == 0; got != tc.waits || got != (result.RequeueAfter > 0) {
-					t.Errorf("waits: %t, result %v", got, result)
-				}
-			}
-			now.SetTime(now.Now().Add(delivery.SchedulerWait))
-			h.mustReconcile()
-			if diff := cmp.Diff([]string{"m1"}, h.clustersWithWorks()); diff != "" {
-				t.Errorf("when nothing answers: %s", diff)
-			}
-		})
+	now.SetTime(now.Now().Add(delivery.SchedulerWait))
+	h.mustReconcile()
+	if diff := cmp.Diff([]string{"m1"}, h.clustersWithWorks()); diff != "" {
+		t.Error(diff)
 	}
 }
 
