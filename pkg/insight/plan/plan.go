@@ -384,7 +384,7 @@ func (p *planner) follow(states map[key]*state) {
 	followed := map[*state]map[referrer]bool{}
 	for _, k := range sortedKeys(states) {
 		s := states[k]
-		if s.binding == nil || !s.binding.GetSpec().PropagateDeps {
+		if s.binding == nil || !s.binding.GetSpec().PropagateDeps || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
 			continue
 		}
 		by := referrer{s.binding.GetNamespace(), s.binding.GetName()}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,6 +47,9 @@ func (kinds) ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*uns
 }
 
 func (kinds) GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	if obj.GetKind() != "Deployment" {
+		return nil, errors.New("default interpreter for operation InterpretDependency not found")
+	}
 	name := obj.GetAnnotations()["uses"]
 	if name == "" {
 		return nil, nil
@@ -283,6 +287,9 @@ func TestPlan(t *testing.T) {
 		"the same, when its cluster changes": {keeping, func(*testing.T) []Change {
 			return []Change{Scale(deployment, "ns", "web", 6), Label("m1", map[string]string{"a": "b"})}
 		}, "Deployment ns/web m1 update 4->6 spec.replicas\nDeployment ns/web m2 update 4->6 spec.replicas"},
+		"a kind without dependencies, by a policy that propagates them": {world, func(t *testing.T) []Change {
+			return []Change{Store(object(t, strings.NewReplacer("apps/v1, kind: Deployment, name: web", "v1, kind: ConfigMap, name: settings").Replace(webPolicy("m1", ""))))}
+		}, "ConfigMap ns/settings policy \"\"->\"PropagationPolicy ns/web\"\nConfigMap ns/settings m1 create 0->0"},
 		"an override": {propagated, func(t *testing.T) []Change { return []Change{Store(object(t, replaceImage))} }, "Deployment ns/web m2 update 2->2 spec.image"},
 		"another scheduler": {world, func(t *testing.T) []Change {
 			return []Change{Store(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
