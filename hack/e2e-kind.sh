@@ -6,7 +6,7 @@
 #   KIND_CONFIG=FILE    kind configuration that every cluster is made from
 #   E2E_PULL=N          how many of the two members are in Pull mode; default 1
 #   E2E_CUT=DURATION    how long the network of a member is cut; default 2m
-#   E2E_UNTIL=SECONDS   since 1970: what the tests on processes run, too, is not begun later
+#   E2E_UNTIL=SECONDS   since 1970: no group of tests is begun that may take longer
 #   E2E_NAME=NAME       name of the federation of the tests; default e2e
 #   RUN=REGEXP          only these tests
 set -euo pipefail
@@ -54,20 +54,26 @@ if [[ -n "${RUN:-}" ]]; then
 	"${tests[@]}" -run "$RUN"
 	exit
 fi
-# One after the other: five clusters at once are too many for a small machine.
+# group runs tests that may take some minutes if there is time for them.
 failed=0
-"${tests[@]}" -run '^TestTour$' || failed=1
-others='^TestTour$'
+group() {
+	local what=$1 minutes=$2
+	if [[ -n "${E2E_UNTIL:-}" ]] && (($(date +%s) + minutes * 60 > E2E_UNTIL)); then
+		echo "NOT RUN: on kind, $what: it may take $minutes minutes, and $(((E2E_UNTIL - $(date +%s)) / 60)) are left"
+		return
+	fi
+	"${tests[@]}" "${@:3}" || failed=1
+}
+
+# One after the other: five clusters at once are too many for a small machine. What needs kind
+# comes before what the tests on processes run, too.
+only=$(git grep -hE '^func Test' -- $(git grep -l '^//go:build kind$' -- test/e2e) | sed 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/' | grep -vE '^Test(Tour|Pull)$' | paste -sd'|')
+group "the README's tour" 8 -run '^TestTour$'
+group "what needs kind" 28 -run "^($only)$"
 if [[ "${E2E_PULL:-0}" == 0 ]]; then
 	echo "NOT RUN: TestPull, since E2E_PULL=0 leaves no member in Pull mode"
-	others='^Test(Tour|Pull)$'
-fi
-# What needs kind comes before what the tests on processes run, too.
-only=$(git grep -hE '^func Test' -- $(git grep -l '^//go:build kind$' -- test/e2e) | sed 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/' | grep -v '^TestTour$' | paste -sd'|')'|TestPull'
-"${tests[@]}" -run "^($only)$" -skip "$others" || failed=1
-if [[ -n "${E2E_UNTIL:-}" ]] && (($(date +%s) > E2E_UNTIL)); then
-	echo "NOT RUN: on kind, what the tests on processes run, too: the time is over"
 else
-	"${tests[@]}" -skip "$others|^($only)$" || failed=1
+	group "TestPull" 10 -run '^TestPull$'
 fi
+group "what the tests on processes run, too" 25 -skip "^(TestTour|$only|TestPull)$"
 exit $failed
