@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -15,6 +16,17 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
+
+// Held reports whether something is attached to a binding, or was.
+func Held(b metav1.Object) bool {
+	return slices.Contains(b.GetFinalizers(), workv1alpha2.BindingDependenciesDistributorFinalizer)
+}
+
+// Attaches reports whether the bindings of what its template refers to are attached to a binding: it propagates them, and has, or had,
+// clusters for them.
+func Attaches(b workv1alpha2.Binding) bool {
+	return b.GetSpec().PropagateDeps && (len(b.GetSpec().Clusters) > 0 || Held(b))
+}
 
 // Agreement is what several referrers determine of one attached binding together.
 type Agreement struct {

@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/match"
@@ -384,7 +385,7 @@ func (p *planner) follow(states map[key]*state) {
 	followed := map[*state]map[referrer]bool{}
 	for _, k := range sortedKeys(states) {
 		s := states[k]
-		if s.binding == nil || !s.binding.GetSpec().PropagateDeps || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
+		if s.binding == nil || !dependency.Attaches(s.binding) || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
 			continue
 		}
 		by := referrer{s.binding.GetNamespace(), s.binding.GetName()}

@@ -145,6 +145,24 @@ func keeping(t testing.TB) *World {
 	return w
 }
 
+// unattached is a world in which no cluster fits web, and m3 has the ConfigMap, which a policy released.
+func unattached(t testing.TB) *World {
+	t.Helper()
+	w := world(t).copied()
+	if err := Store(object(t, webPolicy("m9", "")))(w); err != nil {
+		t.Fatal(err)
+	}
+	w = propagatedIn(t, w)
+	w.Bindings = append(w.Bindings, &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "settings-configmap"},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "settings"},
+			Clusters: []workv1alpha2.TargetCluster{{Name: "m3"}},
+		},
+	})
+	return w
+}
+
 // propagatedIn is a world as the roles leave it.
 func propagatedIn(t testing.TB, w *World) *World {
 	t.Helper()
@@ -266,6 +284,9 @@ func TestPlan(t *testing.T) {
 			return w
 		}, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m1, m2", "")))} },
 			"Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 update 2->2 spec.image\nDeployment ns/web m2 update 2->2 spec.image"},
+		"an object that was released, and whose referrer never had clusters": {unattached, func(t *testing.T) []Change {
+			return []Change{Store(object(t, strings.Replace(config, "a: b", "a: c", 1)))}
+		}, ""},
 		"deleting the policy": {propagated, func(*testing.T) []Change { return []Change{Delete(of("PropagationPolicy"), "ns", "web")} },
 			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
 		"deleting the policy, with an override": {propagated, func(t *testing.T) []Change {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 )
 
 // Component is the name of the controller and the source of its events.
@@ -91,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // follow attaches the bindings of what the template of a binding refers to.
 func (r *reconciler) follow(ctx context.Context, b *workv1alpha2.ResourceBinding) error {
-	if !held(b) && len(b.Spec.Clusters) == 0 {
+	if !dependency.Attaches(b) {
 		return nil
 	}
 	ref := &b.Spec.Resource
@@ -111,7 +111,7 @@ func (r *reconciler) follow(ctx context.Context, b *workv1alpha2.ResourceBinding
 		return err
 	}
 	deps, refused := r.resolver.allowed(b.Namespace, deps)
-	if len(deps) == 0 && !held(b) {
+	if len(deps) == 0 && !dependency.Held(b) {
 		r.events.independent(obj)
 		return nil
 	}
@@ -176,14 +176,9 @@ func (r *reconciler) record(ctx context.Context, key types.NamespacedName, deps 
 	})
 }
 
-// held reports whether the binding has something attached, or had.
-func held(b *workv1alpha2.ResourceBinding) bool {
-	return slices.Contains(b.Finalizers, workv1alpha2.BindingDependenciesDistributorFinalizer)
-}
-
 // finalize detaches everything and removes the finalizer.
 func (r *reconciler) finalize(ctx context.Context, b *workv1alpha2.ResourceBinding) error {
-	if !held(b) {
+	if !dependency.Held(b) {
 		return nil
 	}
 	attached, err := r.bindings.attachedTo(ctx, b)

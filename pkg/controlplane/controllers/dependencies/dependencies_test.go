@@ -138,7 +138,7 @@ func TestReconcile_AttachesWhatTheTemplateRefersTo(t *testing.T) {
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf", "missing"), configMap("conf")}, bindingOf("nginx", "m1", "m2"))
 	h.reconcile("nginx-deployment")
 	b := h.binding("nginx-deployment")
-	if !held(b) {
+	if !dependency.Held(b) {
 		t.Errorf("finalizers %v", b.Finalizers)
 	}
 	var got []string
@@ -278,7 +278,7 @@ func TestReconcile_DetachesWhenItEnds(t *testing.T) {
 				t.Errorf("labels %v, spec %+v", attached.Labels, attached.Spec)
 			}
 			b := &workv1alpha2.ResourceBinding{}
-			if err := h.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}, b); err == nil && held(b) {
+			if err := h.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}, b); err == nil && dependency.Held(b) {
 				t.Error("the finalizer stays")
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 )
 
 // followsIndex finds attached bindings by the ids of those they follow,
@@ -63,7 +64,7 @@ func recorded(obj client.Object) []configv1alpha1.DependentObjectReference {
 
 // propagating passes bindings that propagate dependencies, or did.
 func propagating() predicate.Predicate {
-	concerned := func(b *workv1alpha2.ResourceBinding) bool { return b.Spec.PropagateDeps || held(b) }
+	concerned := func(b *workv1alpha2.ResourceBinding) bool { return b.Spec.PropagateDeps || dependency.Held(b) }
 	return controllers.Filter[*workv1alpha2.ResourceBinding]{
 		Created: concerned,
 		Updated: func(before, after *workv1alpha2.ResourceBinding) bool {
