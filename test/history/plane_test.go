@@ -161,7 +161,7 @@ func (p *plane) start() {
 			detector.Setup(ctx, e, scheduling.Direct.Create),
 			scheduler.Setup(ctx, mgr, scheduling),
 			binding.Setup(ctx, e),
-			bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true}),
+			bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true, ConfirmCreated: true}),
 			cluster.Setup(ctx, e, cluster.Options{LeavingPeriod: 20 * time.Millisecond}),
 			taintmanager.Setup(ctx, e, taintmanager.Options{Evict: true, Rate: p.rate}),
 			gracefuleviction.Setup(ctx, e, p.timeout),

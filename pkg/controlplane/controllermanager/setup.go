@@ -225,6 +225,7 @@ func (s *setup) execution(ctx context.Context, e *env.Env) error {
 func (s *setup) bindingStatus(ctx context.Context, e *env.Env) error {
 	return bindingstatus.Setup(ctx, e, bindingstatus.Options{
 		Templates: e.Store, TemplateConditions: s.options.TemplateConditions, EndEvictions: s.options.Enabled("gracefulEviction"),
+		ConfirmCreated: s.options.CreateBinding != nil,
 	})
 }
 

@@ -34,6 +34,8 @@ type bindings struct {
 	clock         clock.PassiveClock
 	// written holds the versions that the last two writes of the scheduler made.
 	written *status.Memory[key, [2]string]
+	// created are those that were created with targets, and whose status waits.
+	created *status.Memory[key, creation]
 
 	mu    sync.RWMutex
 	byKey map[key]known
@@ -42,7 +44,7 @@ type bindings struct {
 
 func newBindings(schedulerName string, c clock.PassiveClock) *bindings {
 	return &bindings{
-		schedulerName: schedulerName, clock: c, written: status.NewMemory[key, [2]string](0),
+		schedulerName: schedulerName, clock: c, written: status.NewMemory[key, [2]string](0), created: status.NewMemory[key, creation](0),
 		byKey: map[key]known{}, leads: map[key]*lead{},
 	}
 }
@@ -122,6 +124,7 @@ func (b *bindings) remove(k key) {
 	delete(b.byKey, k)
 	delete(b.leads, k)
 	b.written.Delete(k)
+	b.created.Delete(k)
 }
 
 func (b *bindings) get(k key) (known, bool) {

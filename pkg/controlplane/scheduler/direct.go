@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -61,10 +62,39 @@ func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
 	return s.direct(ctx, b, func(d *core.Decision) (known, error) { return s.writer.create(ctx, b, d.Clusters) })
 }
 
-// direct schedules a binding that is claimed from the queue, and writes its targets and then its status. It reports whether it wrote the
+// createdDelay is how long the status of a binding waits that was created with its targets: the first status of the clusters has that of
+// the scheduler, too, which saves a write.
+const createdDelay = 10 * time.Second
+
+// creation is when a binding was created with its targets, and its version.
+type creation struct {
+	version string
+	at      time.Time
+}
+
+// confirmCreated writes the status of a binding that was created with its targets. It reports whether the status may wait instead: nothing
+// else has changed since, see createdDelay.
+func (s *scheduler) confirmCreated(ctx context.Context, b known) (known, bool, error) {
+	k := keyOf(b)
+	made, ok := s.bindings.created.Get(k)
+	if !ok {
+		return b, false, nil
+	}
+	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < createdDelay {
+		return b, true, nil
+	}
+	updated, err := s.writer.status(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) { core.ConfirmCreated(b, status) })
+	if err == nil {
+		s.bindings.created.Delete(k)
+	}
+	return updated, false, err
+}
+
+// direct schedules a binding that is claimed from the queue, and writes its targets and then its status; that of a new one follows, see
+// createdDelay. It reports whether it wrote the
 // targets, and returns only the errors of write that the caller needs to know: the binding is not as it was given.
 func (s *scheduler) direct(ctx context.Context, b known, write func(*core.Decision) (known, error)) (bool, error) {
-	k, before, result := keyOf(b), b.GetSpec().Clusters, finished
+	k, before, isNew, result := keyOf(b), b.GetSpec().Clusters, b.GetResourceVersion() == "", finished
 	defer func() { s.queue.Done(k, result) }()
 	defer s.peers.lock(b)()
 	need, err := s.needs.of(ctx, b)
@@ -84,7 +114,10 @@ func (s *scheduler) direct(ctx context.Context, b known, write func(*core.Decisi
 		return false, nil // a quota may refuse the targets; the caller writes the rest alone
 	}
 	s.committer.assumed.record(k, b.GetSpec(), before, decision.Clusters)
-	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
+	if isNew && len(updated.GetSpec().Placement.ClusterAffinities) == 0 {
+		s.bindings.created.Set(k, creation{updated.GetResourceVersion(), s.clock.Now()})
+		s.recorder.scheduled(updated, decision.Clusters)
+	} else if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
 		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
 		result = failed
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -247,42 +248,90 @@ func (b *bench) evictions() *Direct {
 	return e
 }
 
-// A binding is created with its targets; the status follows, and nothing else is written when the informer reports it.
+// A binding is created with its targets, and the status follows: with that of the clusters or, a while later, by the scheduler.
 func TestCreate_WithTargets(t *testing.T) {
-	for _, sc := range scope.Bindings() {
-		b := newBench(t)
-		b.observer.clusterChanged(cluster("m1", 10), true)
-		binding := fill(sc.New(), sc, dividedPlacement())
-		if done, err := b.evictions().Create(t.Context(), sc, binding); !done || err != nil || kinds(b.writes) != "status" {
-			t.Fatalf("%v %v: %v", done, err, b.writes)
-		}
-		b.see(sc)
-		if b.runQueue(); len(b.writes) > 0 {
-			t.Errorf("wrote %v", b.writes)
-		}
-		after := b.see(sc)
-		if diff := cmp.Diff([]workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}, after.GetSpec().Clusters); diff != "" {
-			t.Error(diff)
-		}
-		if condition(after) != "True Success Binding has been scheduled successfully." || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
-			t.Errorf("status %+v", after.GetStatus())
-		}
-		if done, err := b.evictions().Create(t.Context(), sc, fill(sc.New(), sc, dividedPlacement())); done || !apierrors.IsAlreadyExists(err) {
-			t.Errorf("again: %v %v", done, err)
+	for name, tc := range map[string]struct {
+		placement *policyv1alpha1.Placement
+		// confirm is set if the status of the clusters is written, changed if the binding changes.
+		confirm, changed      bool
+		atOnce, soon, delayed string
+	}{
+		"by the scheduler":            {placement: dividedPlacement(), delayed: "status"},
+		"with that of the clusters":   {placement: dividedPlacement(), confirm: true},
+		"what follows the clusters":   {placement: &policyv1alpha1.Placement{}, delayed: "status"},
+		"the same, with the clusters": {placement: &policyv1alpha1.Placement{}, confirm: true},
+		"scaled meanwhile":            {placement: dividedPlacement(), changed: true, soon: "spec status"},
+		"terms, of which the status has one": {placement: &policyv1alpha1.Placement{
+			ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{{AffinityName: "a"}},
+		}, atOnce: "status"},
+	} {
+		for _, sc := range scope.Bindings() {
+			t.Run(name+"/"+sc.Kind, func(t *testing.T) {
+				b := newBench(t)
+				b.observer.clusterChanged(cluster("m1", 10), true)
+				binding := fill(sc.New(), sc, tc.placement)
+				binding.SetCreationTimestamp(metav1.NewTime(b.clock.Now()))
+				if done, err := b.evictions().Create(t.Context(), sc, binding); !done || err != nil || kinds(b.writes) != tc.atOnce {
+					t.Fatalf("%v %v: %v", done, err, b.writes)
+				}
+				wrote := func(want string) {
+					t.Helper()
+					b.see(sc)
+					if got := kinds(b.runQueue()); got != want {
+						t.Errorf("wrote %q, want %q", got, want)
+					}
+				}
+				recorded := len(b.recorded)
+				wrote("")
+				if now := b.see(sc).DeepCopyObject().(workv1alpha2.Binding); tc.confirm {
+					core.ConfirmCreated(now, now.GetStatus())
+					if err := b.client.Status().Update(t.Context(), now); err != nil {
+						t.Fatal(err)
+					}
+				} else if tc.changed {
+					now.GetSpec().Replicas++
+					now.SetGeneration(2)
+					b.update(now)
+				}
+				wrote(tc.soon)
+				b.clock.Step(createdDelay)
+				b.queue.Sweep()
+				wrote(tc.delayed)
+				after := b.see(sc)
+				if condition(after) != "True Success Binding has been scheduled successfully." || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() || after.GetStatus().LastScheduledTime == nil {
+					t.Errorf("status %+v", after.GetStatus())
+				}
+				if len(b.recorded) != recorded && !tc.changed {
+					t.Errorf("events %q", b.recorded)
+				}
+			})
 		}
 	}
 }
 
-// The status that could not be written after a creation follows when the informer reports the binding.
+func TestCreate_Again(t *testing.T) {
+	for _, sc := range scope.Bindings() {
+		b := newBench(t)
+		b.observer.clusterChanged(cluster("m1", 10), true)
+		for again := range 2 {
+			done, err := b.evictions().Create(t.Context(), sc, fill(sc.New(), sc, dividedPlacement()))
+			if done == (again == 1) || apierrors.IsAlreadyExists(err) != (again == 1) {
+				t.Errorf("%d: %v %v", again, done, err)
+			}
+		}
+	}
+}
+
+// The status of what was created before a restart follows at once.
 func TestCreate_TheStatusFollows(t *testing.T) {
 	sc := scope.NamespacedBinding()
 	b := newBench(t)
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	b.refuse = func(string) error { return errors.New("killed") }
 	if done, err := b.evictions().Create(t.Context(), sc, fill(sc.New(), sc, dividedPlacement())); !done || err != nil {
 		t.Fatalf("%v %v: %v", done, err, b.writes)
 	}
-	b.refuse = nil
+	b.scheduler = b.start()
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(sc)
 	if got := kinds(b.runQueue()); got != "status" {
 		t.Errorf("wrote %q", got)

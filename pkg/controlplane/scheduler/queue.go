@@ -169,6 +169,8 @@ const (
 	failed
 	// parked: retried when something changes.
 	parked
+	// delayed: handled again after createdDelay.
+	delayed
 )
 
 // Done ends the work on a binding.
@@ -189,12 +191,15 @@ func (q *queue) Done(k key, o outcome) {
 	}
 	switch {
 	case i.again:
-		if o == finished {
+		if o == finished || o == delayed {
 			i.attempts = 0
 		}
 		q.activate(i)
 	case o == parked && q.bucket == nil:
 		i.ready, i.parked = i.entered.Add(unschedulableWait), true
+		q.waiting[k] = i
+	case o == delayed:
+		i.attempts, i.ready = 0, q.clock.Now().Add(createdDelay)
 		q.waiting[k] = i
 	case o != finished:
 		i.ready = q.retry(i)

@@ -99,7 +99,7 @@ func (s *scheduler) work(ctx context.Context) {
 			return
 		}
 		o := s.handle(ctx, k)
-		if o != finished {
+		if o != finished && o != delayed {
 			s.metrics.incoming.WithLabelValues(eventFailure).Inc()
 		}
 		s.queue.Done(k, o)
@@ -145,6 +145,10 @@ func (s *scheduler) scheduleOne(ctx context.Context, b known) (outcome, error) {
 	if !b.GetDeletionTimestamp().IsZero() {
 		s.recorder.deleting(b)
 		return finished, nil
+	}
+	b, wait, err := s.confirmCreated(ctx, b)
+	if err != nil || wait {
+		return delayed, err
 	}
 	need, err := s.needs.of(ctx, b)
 	if err != nil {

@@ -104,7 +104,7 @@ func (r *reporter) schedule(b workv1alpha2.Binding) *Problem {
 	c := meta.FindStatusCondition(b.GetStatus().Conditions, workv1alpha2.Scheduled)
 	notScheduled := r.out.Work.NotScheduled
 	switch {
-	case b.GetSpec().Placement == nil || c == nil && !scope.Claimed(b) || c != nil && c.Status == metav1.ConditionTrue:
+	case b.GetSpec().Placement == nil || c == nil && (!scope.Claimed(b) || len(b.GetSpec().Clusters) > 0) || c != nil && c.Status == metav1.ConditionTrue:
 		return nil
 	case b.GetSpec().SchedulingSuspended():
 		notScheduled[string(why.SchedulingSuspended)]++

@@ -65,6 +65,8 @@ func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *fin
 	switch {
 	case spec.Suspension != nil && ptr.Deref(spec.Suspension.Scheduling, false):
 		return found(SchedulingSuspended, "set spec.suspension.scheduling of its binding to false", "not scheduled: scheduling is suspended in its binding")
+	case condition == nil && len(spec.Clusters) > 0: // it follows with the status of the clusters
+		return nil
 	case condition == nil && spec.SchedulerName != "" && spec.SchedulerName != policyv1alpha1.DefaultSchedulerName:
 		return found(UnknownScheduler, "run that scheduler, or remove schedulerName from the policy", "not scheduled: it waits for scheduler %q, which has not acted", Line(spec.SchedulerName))
 	case condition == nil:

@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 )
 
 // bindingState is the state of the status of one binding.
@@ -44,14 +45,16 @@ type bindings struct {
 	backlog controllers.Backlog[types.NamespacedName]
 	// evictions is nil if no task ends here.
 	evictions *evictions
+	// confirm is Options.ConfirmCreated.
+	confirm bool
 }
 
-func newBindings(e *env.Env, p Policy) *bindings {
-	return &bindings{policy: cmp.Or(p, DefaultPolicy()), clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+func newBindings(e *env.Env, o Options) *bindings {
+	return &bindings{policy: cmp.Or(o.Policy, DefaultPolicy()), confirm: o.ConfirmCreated, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,
 		// with the scheduler and the binding controller
-		Shared: []string{"conditions", "schedulerObservedGeneration"},
+		Shared: []string{"conditions", "schedulerObservedGeneration", "lastScheduledTime"},
 		Client: e.Client, Live: e.Live, Clock: e.Clock,
 	})}
 }
@@ -63,8 +66,11 @@ func writtenFields(s *workv1alpha2.ResourceBindingStatus) any {
 	if s.AggregatedStatus != nil {
 		fields["aggregatedStatus"] = s.AggregatedStatus
 	}
-	if s.SchedulerObservedGeneration != 0 { // the scheduler's, except at the end of an eviction
+	if s.SchedulerObservedGeneration != 0 { // the scheduler's, except after a creation and at the end of an eviction
 		fields["schedulerObservedGeneration"] = s.SchedulerObservedGeneration
+	}
+	if s.LastScheduledTime != nil { // the scheduler's, except after a creation
+		fields["lastScheduledTime"] = s.LastScheduledTime
 	}
 	return fields
 }
@@ -119,6 +125,9 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 		status.SchedulerObservedGeneration = max(status.SchedulerObservedGeneration, confirmed)
 		if sum.items == nil {
 			status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{}
+		}
+		if w.confirm {
+			core.ConfirmCreated(binding, status)
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 		setContested(status, sum.contested, now)

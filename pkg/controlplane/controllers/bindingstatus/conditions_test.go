@@ -5,10 +5,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -87,6 +91,46 @@ func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 	again, err := b.reconcile()
 	if err != nil || again != 0 || b.patches != nil {
 		t.Errorf("later: writes %v, reconciled again after %s, error %v", b.patches, again, err)
+	}
+}
+
+// The first status of a binding that was created with its targets confirms these, unless the binding changed since, or the scheduler
+// is not in this process.
+func TestReconcile_ConfirmsWhatWasCreatedWithTargets(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options    Options
+		generation int64
+		want       bool
+	}{
+		"created":      {Options{ConfirmCreated: true}, 1, true},
+		"changed":      {Options{ConfirmCreated: true}, 2, false},
+		"by a process": {Options{}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, scope.NamespacedBinding(), "m1")
+			b.use(&env.Env{Interpreter: b.interp}, tc.options)
+			binding := b.scope.New()
+			must(t, b.client.Get(t.Context(), b.key, binding))
+			binding.GetSpec().Placement = &policyv1alpha1.Placement{}
+			binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
+			binding.SetGeneration(tc.generation)
+			binding.SetCreationTimestamp(metav1.NewTime(b.clock.Now()))
+			must(t, b.client.Update(t.Context(), binding))
+			binding.GetStatus().Conditions = nil
+			must(t, b.client.Status().Update(t.Context(), binding))
+			b.set(workIn("m1", "True", "Healthy", `{"replicas":1}`))
+			b.patches = nil
+			b.until(t)
+			must(t, b.client.Get(t.Context(), b.key, binding))
+			status := binding.GetStatus()
+			if got := meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled); got != tc.want ||
+				(status.SchedulerObservedGeneration == 1) != tc.want || (status.LastScheduledTime != nil) != tc.want {
+				t.Errorf("confirmed %t, want %t: %+v", got, tc.want, status)
+			}
+			if diff := cmp.Diff([]string{"binding", "template"}, b.patches); diff != "" {
+				t.Errorf("writes: %s", diff)
+			}
+		})
 	}
 }
 

@@ -47,6 +47,9 @@ type Options struct {
 	// workloads that are healthy elsewhere with the status of that, others by the controller
 	// of graceful evictions. Clusters whose tasks are about to end are not reported.
 	EndEvictions bool
+	// ConfirmCreated is set if bindings are created with their targets in this process: the first status has what the scheduler reports
+	// of these, too.
+	ConfirmCreated bool
 	// Policy delays the status of bindings that are about to change. Default: DefaultPolicy().
 	Policy Policy
 }
@@ -79,7 +82,7 @@ func newReconciler(e *env.Env, s *scope.Binding, recorder record.EventRecorder, 
 	r := events.New(recorder).WithMode(e.Events)
 	return &reconciler{
 		scope: s, env: e, options: o, client: e.Client, events: r,
-		bindings: newBindings(e, o.Policy), templates: newAggregator(e, r, o),
+		bindings: newBindings(e, o), templates: newAggregator(e, r, o),
 		states: status.NewMemory[types.NamespacedName, *state](0),
 	}
 }
