@@ -355,7 +355,8 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working)
+	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s\nbindings:\n%s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working,
+		must(t, "get", "resourcebindings", "-n", p.ns, "-o", "yaml"))
 }
 
 // clean deletes what policies left in clusters, as an administrator would, and reports whether there was anything: plan does not know it.
@@ -525,6 +526,11 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 				return slices.ContainsFunc(by.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster })
 			}) {
 				delete(out, task.FromCluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
+			}
+		}
+		for _, item := range b.Status.AggregatedStatus { // the object that was in its way is gone: it is tried again
+			if at := b.Spec.Resource.Kind + "/" + b.Spec.Resource.Name; !item.Applied && !p.lost[item.ClusterName] && out[item.ClusterName+" "+at] == nil {
+				working = fmt.Sprintf("%s in %s: %s", at, item.ClusterName, item.AppliedMessage)
 			}
 		}
 	}

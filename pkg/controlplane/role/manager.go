@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/memory"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
 // newManager returns the manager that roles are added to. own may be nil.
@@ -80,6 +82,7 @@ func (c *common) managerOptions() manager.Options {
 	shutdown := 5 * time.Second
 	skipNames := true
 	return manager.Options{
+		NewClient:               newClient,
 		Scheme:                  kube.NewScheme(),
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                 c.metricsOptions(),
@@ -96,6 +99,24 @@ func (c *common) managerOptions() manager.Options {
 		// The process ends when the manager does, so that the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
 	}
+}
+
+// workWrites is the number of Works that are written at a time: enough to keep an API server busy.
+const workWrites = 8
+
+// newClient returns a client whose writes of Works take turns: those of a template for many clusters are thousands, which would delay all
+// others in the API server. The Works of a template have the same name in all clusters.
+func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
+	c, err := client.New(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	return controllers.NewGate(workWrites).Client(c, func(obj client.Object) string {
+		if _, ok := obj.(*workv1alpha1.Work); !ok {
+			return ""
+		}
+		return obj.GetName()
+	}), nil
 }
 
 // metricsOptions returns the options of the metrics server.

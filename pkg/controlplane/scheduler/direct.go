@@ -62,9 +62,16 @@ func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
 	return s.direct(ctx, b, func(d *core.Decision) (known, error) { return s.writer.create(ctx, b, d.Clusters) })
 }
 
-// createdDelay is how long the status of a binding waits that was created with its targets: the first status of the clusters has that of
-// the scheduler, too, which saves a write.
-const createdDelay = 10 * time.Second
+// The status of a binding that was created with its targets waits: the first status of the clusters has that of the scheduler, too, which
+// saves a write.
+const (
+	// createdDelay is how long it waits, and how often that is checked.
+	createdDelay = 10 * time.Second
+	// createdPerWaiting is how much longer for each other binding that waits, at most createdMax in total: clusters that get many objects
+	// report later.
+	createdPerWaiting = 200 * time.Millisecond
+	createdMax        = 25 * time.Second
+)
 
 // creation is when a binding was created with its targets, and its version.
 type creation struct {
@@ -80,7 +87,9 @@ func (s *scheduler) confirmCreated(ctx context.Context, b known) (known, bool, e
 	if !ok {
 		return b, false, nil
 	}
-	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < createdDelay {
+	_, waiting, _ := s.queue.Pending()
+	limit := min(createdDelay+time.Duration(waiting)*createdPerWaiting, createdMax)
+	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < limit {
 		return b, true, nil
 	}
 	updated, err := s.writer.status(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) { core.ConfirmCreated(b, status) })

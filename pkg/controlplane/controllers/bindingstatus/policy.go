@@ -12,7 +12,7 @@ type Policy struct {
 	// Failure is how long a failure must last. Default: 150 ms.
 	Failure time.Duration
 	// Stable limits how long objects may take to become healthy. Default: 1 s, up to
-	// 10 s while other objects take that long, and 60 ms (15 s in total) for each
+	// 10 s while other objects take that long, and 150 ms (15 s in total) for each
 	// other binding that waits.
 	Stable controllers.Debounce
 	// Pending is added while clusters have not reported at all. Default: 2 s.
@@ -43,7 +43,7 @@ func DefaultPolicy() Policy {
 		Failure: 150 * time.Millisecond, Pending: 2 * time.Second, Moving: 20 * time.Second, Interval: 250 * time.Millisecond,
 		Stable: controllers.Debounce{
 			Stable: time.Second, StableMax: 10 * time.Second,
-			PerWaiting: 60 * time.Millisecond, PerWaitingMax: 15 * time.Second,
+			PerWaiting: 150 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		},
 		Wide: Wide{
 			Targets: 16, PerTarget: 15 * time.Millisecond, Max: 15 * time.Second,

@@ -142,7 +142,7 @@ type Policy struct {
 	// Failure is the time that a failure must last. Default 250 ms.
 	Failure time.Duration
 	// Stable is the time that objects have to become healthy: at least 1 s, up to 10 s
-	// where they often need longer, and 80 ms up to 15 s more for each Work of the
+	// where they often need longer, and 200 ms up to 15 s more for each Work of the
 	// cluster that waits too.
 	Stable controllers.Debounce
 	// Interval is the least time between two writes. Default 250 ms.
@@ -155,7 +155,7 @@ func (p Policy) complete() Policy {
 	if p.Stable == (controllers.Debounce{}) {
 		p.Stable = controllers.Debounce{
 			Stable: time.Second, StableMax: 10 * time.Second,
-			PerWaiting: 80 * time.Millisecond, PerWaitingMax: 15 * time.Second,
+			PerWaiting: 200 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}
 	}
 	return p
