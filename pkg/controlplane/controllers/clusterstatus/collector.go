@@ -209,6 +209,7 @@ func (l *collector) becomeReady(ctx context.Context, cluster *clusterv1alpha1.Cl
 	l.watch(ctx, member)
 	if l.readySince.IsZero() {
 		l.readySince = now
+		l.sources.enabled.coreAt = time.Time{} // perhaps it was upgraded
 	}
 	if l.deps.Resources && now.Before(l.readySince.Add(resourcesTimeout)) {
 		if _, _, known := l.sources.resources.summary(nil); !known {
@@ -250,7 +251,7 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	list, listErr := l.sources.enabled.get(bounded, member, l.deps.Clock.Now())
-	version := kubernetesVersion(bounded, member)
+	version := l.sources.enabled.kubernetesVersion(bounded, member)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -42,7 +42,6 @@ type fakeMember struct {
 	apis       string // the response of /apis
 	aggregated bool
 	requests   map[string]int
-	unchanged  int
 }
 
 const (
@@ -71,7 +70,6 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tag := strconv.Quote(strconv.Itoa(len(body)))
 		w.Header().Set("Etag", tag)
 		if r.Header.Get("If-None-Match") == tag {
-			m.unchanged++
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -196,10 +194,27 @@ func TestCollector_HealthyCluster(t *testing.T) {
 	if b.patches != 1 {
 		t.Errorf("%d writes: it must not be Ready without its APIs", b.patches)
 	}
-	b.clock.Step(10 * time.Second)
-	b.l.reconcile(t.Context())
-	if b.patches != 1 || b.member.unchanged != 2 {
-		t.Errorf("%d writes, %d unchanged responses", b.patches, b.member.unchanged)
+	for _, step := range []struct {
+		after time.Duration
+		apis  string
+		want  map[string]int // requests
+	}{
+		{10 * time.Second, appsGroups, map[string]int{"/readyz": 2, "/apis": 2, "/api": 1, "/version": 1}},
+		{50 * time.Second, appsGroups, map[string]int{"/readyz": 3, "/apis": 3, "/api": 2, "/version": 2}},
+		{10 * time.Second, appsGroups + " ", map[string]int{"/readyz": 4, "/apis": 4, "/api": 3, "/version": 3}}, // perhaps it was upgraded
+	} {
+		b.clock.Step(step.after)
+		b.member.set(func() { b.member.apis = step.apis })
+		b.l.reconcile(t.Context())
+		got := map[string]int{}
+		b.member.set(func() {
+			for path := range step.want {
+				got[path] = b.member.requests[path]
+			}
+		})
+		if diff := cmp.Diff(step.want, got); diff != "" || b.patches != 1 {
+			t.Errorf("%d writes, requests %s", b.patches, diff)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 	// groupDiscoveryInterval is the time between two discoveries of a cluster without
 	// aggregated discovery, which takes a request per group.
 	groupDiscoveryInterval = time.Minute
+	// coreInterval is the time between two requests for what changes only when a cluster is upgraded: the core group and the version. They
+	// are requested sooner when another group changes.
+	coreInterval = time.Minute
 )
 
 // errPartial is returned when the APIs of a cluster are not complete.
@@ -45,6 +48,9 @@ type enablements struct {
 	// byGroup is the last result of a discovery group by group, at byGroupAt.
 	byGroup   []clusterv1alpha1.APIEnablement
 	byGroupAt time.Time
+	// coreAt is when the core group was requested last, and version what the cluster answered since; empty for nothing.
+	coreAt  time.Time
+	version string
 }
 
 type part struct {
@@ -62,9 +68,12 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 	if e.byGroup != nil && now.Before(e.byGroupAt.Add(groupDiscoveryInterval)) {
 		return e.byGroup, nil
 	}
-	partial := false
-	for _, path := range []string{"/api", "/apis"} {
+	partial, core := false, !now.Before(e.coreAt.Add(coreInterval))
+	for _, path := range []string{"/apis", "/api"} {
 		p := e.parts[path]
+		if path == "/api" && !core {
+			continue
+		}
 		result, err := p.refresh(ctx, member, path)
 		switch {
 		case err != nil:
@@ -72,9 +81,12 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 		case result == unsupported:
 			return e.discoverGroups(member, now)
 		case result == changed:
-			e.list, e.stored = nil, nil
+			e.list, e.stored, core = nil, nil, true
 		}
 		partial = partial || p.partial
+	}
+	if core {
+		e.coreAt, e.version = now, ""
 	}
 	if e.list != nil {
 		return e.list, nil
@@ -265,8 +277,14 @@ func enablementsCondition(list []clusterv1alpha1.APIEnablement, err error) metav
 	return c
 }
 
-// kubernetesVersion returns the version of a cluster, or nothing if it is not
-// available.
+// kubernetesVersion returns the version of the cluster, see coreInterval, or nothing if it is not available.
+func (e *enablements) kubernetesVersion(ctx context.Context, member *access.Member) string {
+	if e.version == "" || e.byGroup != nil {
+		e.version = kubernetesVersion(ctx, member)
+	}
+	return e.version
+}
+
 func kubernetesVersion(ctx context.Context, member *access.Member) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL("/version"), nil)
 	if err != nil {
