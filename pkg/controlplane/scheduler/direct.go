@@ -87,8 +87,7 @@ func (s *scheduler) confirmCreated(ctx context.Context, b known) (known, bool, e
 	if !ok {
 		return b, false, nil
 	}
-	_, waiting, _ := s.queue.Pending()
-	limit := min(createdDelay+time.Duration(waiting)*createdPerWaiting, createdMax)
+	limit := min(createdDelay+time.Duration(s.queue.Delayed())*createdPerWaiting, createdMax)
 	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < limit {
 		return b, true, nil
 	}

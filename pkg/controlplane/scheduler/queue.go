@@ -46,9 +46,10 @@ type item struct {
 	attempts int
 	// working is set while it is being handled, again when it was pushed meanwhile.
 	working, again bool
-	// ready is when one that waits comes into the active queue, parked is set if a change can make it come earlier.
-	ready  time.Time
-	parked bool
+	// ready is when one that waits comes into the active queue, parked is set if a change can make it come earlier, and delayed if nothing
+	// failed.
+	ready           time.Time
+	parked, delayed bool
 }
 
 // queue hands out bindings: the highest priority first, and of these the one that waits longest in each namespace. The
@@ -126,7 +127,7 @@ func claim(q *queue, k key) bool {
 func (q *queue) activate(i *item) {
 	q.sequence++
 	i.entered, i.order = q.clock.Now(), q.sequence
-	i.working, i.again, i.parked = false, false, false
+	i.working, i.again, i.parked, i.delayed = false, false, false, false
 	delete(q.waiting, i.key)
 	q.current[i.key] = i
 	q.active.Push(i.key, i.key.Namespace, int(i.priority))
@@ -199,7 +200,7 @@ func (q *queue) Done(k key, o outcome) {
 		i.ready, i.parked = i.entered.Add(unschedulableWait), true
 		q.waiting[k] = i
 	case o == delayed:
-		i.attempts, i.ready = 0, q.clock.Now().Add(createdDelay)
+		i.attempts, i.delayed, i.ready = 0, true, q.clock.Now().Add(createdDelay)
 		q.waiting[k] = i
 	case o != finished:
 		i.ready = q.retry(i)
@@ -273,9 +274,24 @@ func (q *queue) Pending() (active, backoff, unschedulable int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, i := range q.waiting {
-		if i.parked {
+		switch {
+		case i.parked:
 			unschedulable++
+		case !i.delayed:
+			backoff++
 		}
 	}
-	return q.active.Len(), len(q.waiting) - unschedulable, unschedulable
+	return q.active.Len(), backoff, unschedulable
+}
+
+// Delayed returns the number of bindings that wait although nothing failed.
+func (q *queue) Delayed() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, i := range q.waiting {
+		if i.delayed {
+			n++
+		}
+	}
+	return n
 }
