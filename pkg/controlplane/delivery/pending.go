@@ -52,5 +52,11 @@ func (p *Pending) Wait(b workv1alpha2.Binding) time.Duration {
 	return w.until.Sub(p.clock.Now())
 }
 
+// PlacementApplied reports whether the scheduler has applied another placement to a binding, perhaps with the same targets as before: the
+// wait is over.
+func PlacementApplied(before, now client.Object) bool {
+	return now.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] != before.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
+}
+
 // Forget forgets a binding that is gone.
 func (p *Pending) Forget(key types.NamespacedName) { p.waiting.Delete(key) }

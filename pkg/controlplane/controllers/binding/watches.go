@@ -117,13 +117,6 @@ func foreignChange(writer *works.Writer) predicate.Predicate {
 	}}
 }
 
-// placementApplied passes bindings of which the scheduler has applied another placement, with the same targets as before.
-func placementApplied() predicate.Predicate {
-	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
-		return now.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] != before.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]
-	}}
-}
-
 // releaseTime is how long the deletion of an override policy waits before it takes effect: it is often deleted together with the
 // propagation policy, which leaves what was delivered as it is.
 const releaseTime = 2 * time.Second

@@ -255,6 +255,13 @@ func TestReconcile_WaitsForTheScheduler(t *testing.T) {
 	if got := h.binding("conf-configmap").Spec.RequiredBy; len(got) != 1 {
 		t.Errorf("when nothing answers: %+v", got)
 	}
+	answered := leaving.DeepCopy() // with the same targets
+	answered.Annotations[policyv1alpha1.AppliedPlacementAnnotation] = `{"clusterAffinity":{"clusterNames":["m2"]}}`
+	for now, want := range map[*workv1alpha2.ResourceBinding]bool{leaving: false, answered: true} {
+		if got := propagating().Update(event.UpdateEvent{ObjectOld: leaving, ObjectNew: now}); got != want {
+			t.Errorf("looked at %t, want %t: %v", got, want, now.Annotations)
+		}
+	}
 }
 
 func TestReconcile_DetachesWhenItEnds(t *testing.T) {

@@ -68,7 +68,7 @@ func propagating() predicate.Predicate {
 	return controllers.Filter[*workv1alpha2.ResourceBinding]{
 		Created: concerned,
 		Updated: func(before, after *workv1alpha2.ResourceBinding) bool {
-			return before.Generation != after.Generation && (concerned(before) || concerned(after))
+			return (before.Generation != after.Generation || delivery.PlacementApplied(before, after)) && (concerned(before) || concerned(after))
 		},
 		Deleted: controllers.Never[*workv1alpha2.ResourceBinding],
 	}
