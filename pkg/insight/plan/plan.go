@@ -303,8 +303,8 @@ func (p *planner) place(s *state) {
 		return
 	}
 	for range maxRounds {
-		scheduled, evicted := p.schedule(s), p.evict(s)
-		if !scheduled && !evicted {
+		scheduled, evicted, back := p.schedule(s), p.evict(s), p.giveBack(s)
+		if !scheduled && !evicted && !back {
 			// What is evicted is gone when its replacement is healthy, or after the grace period.
 			s.binding.GetSpec().GracefulEvictionTasks = nil
 			return
@@ -328,17 +328,36 @@ func (p *planner) schedule(s *state) bool {
 	switch {
 	case err == nil:
 		spec.Clusters, status.SchedulerObservedAffinityName = decision.Clusters, decision.AffinityName
-		if applied, err := json.Marshal(spec.Placement); err == nil {
-			annotations := maps.Clone(s.binding.GetAnnotations())
-			annotations[policyv1alpha1.AppliedPlacementAnnotation] = string(applied)
-			s.binding.SetAnnotations(annotations)
-		}
 	case core.ClassOf(err) == core.NoClusterFit:
 		spec.Clusters, s.unfit = nil, err.Error()
 	default:
 		s.unfit = err.Error()
+		return false
+	}
+	if applied, err := json.Marshal(spec.Placement); err == nil {
+		annotations := maps.Clone(s.binding.GetAnnotations())
+		annotations[policyv1alpha1.AppliedPlacementAnnotation] = string(applied)
+		s.binding.SetAnnotations(annotations)
 	}
 	return !scope.SameTargets(before, spec.Clusters)
+}
+
+// giveBack cancels evictions that are under way from clusters to which the template may return, and reports whether there was one.
+func (p *planner) giveBack(s *state) bool {
+	spec, status, clusters := s.binding.GetSpec(), s.binding.GetStatus(), map[string]*clusterv1alpha1.Cluster{}
+	for i := range spec.GracefulEvictionTasks {
+		name := spec.GracefulEvictionTasks[i].FromCluster
+		clusters[name] = p.cluster(name)
+	}
+	v := eviction.Graceful(eviction.GracefulFacts{
+		Now: p.Now, Timeout: eviction.DefaultGracefulTimeout, Spec: spec, Status: status, Generation: status.SchedulerObservedGeneration,
+		Returnable: eviction.Returnable(s.binding, clusters, p.Now),
+	})
+	if len(v.Cancelled) == 0 {
+		return false
+	}
+	spec.Clusters, spec.GracefulEvictionTasks, s.unfit = v.Clusters, v.Keep, ""
+	return true
 }
 
 // evict makes the evictions that taints of clusters cause, also those that tolerations put off, and reports whether there was one.

@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 )
 
@@ -145,6 +146,29 @@ func keeping(t testing.TB) *World {
 	return w
 }
 
+// leaving is a world in which web is being evicted from m1, its only cluster.
+func leaving(t testing.TB) *World {
+	t.Helper()
+	w := world(t).copied()
+	if err := Store(object(t, webPolicy("m1", "")))(w); err != nil {
+		t.Fatal(err)
+	}
+	w = propagatedIn(t, w)
+	w.Clusters[0].Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+	for _, b := range w.Bindings {
+		spec := b.GetSpec()
+		spec.RequiredBy = nil
+		if spec.Clusters != nil {
+			spec.Clusters = nil
+			spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{
+				FromCluster: "m1", Replicas: new(int32(4)), Producer: eviction.ProducerTaintManager, PurgeMode: policyv1alpha1.PurgeModeGracefully,
+				CreationTimestamp: &metav1.Time{Time: w.Now},
+			}}
+		}
+	}
+	return w
+}
+
 // unattached is a world in which no cluster fits web, and m3 has the ConfigMap, which a policy released.
 func unattached(t testing.TB) *World {
 	t.Helper()
@@ -251,6 +275,9 @@ func TestPlan(t *testing.T) {
 		"a NoExecute taint that is tolerated for a time": {propagated, func(t *testing.T) []Change {
 			return []Change{Store(object(t, webPolicy("m1, m2", ", clusterTolerations: [{key: gone, operator: Exists, tolerationSeconds: 300}]"))), Taint("m1", noExecute)}
 		}, "ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0  the cluster has the taints gone:NoExecute\nDeployment ns/web m2 update 2->4 spec.replicas\nDeployment ns/web after 300 s"},
+		"an eviction under way from a cluster whose taints are tolerated now": {leaving, func(t *testing.T) []Change {
+			return []Change{Store(object(t, webPolicy("m9", ", clusterTolerations: [{key: gone, operator: Exists}]")))}
+		}, "ConfigMap ns/settings m1 create 0->0\nDeployment ns/web m1 create 0->4"}, // it runs nowhere else
 		"a cordon": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1")} }, ""},
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
