@@ -1,18 +1,31 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"sync"
+	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Gate limits how many requests run at the same time. Those that wait take turns by tenant, see Turns, so that a tenant with many
-// requests does not delay the few of others. It is safe for concurrent use.
+// requests does not delay the few of others. More run at a time while that does not make them slower, as when a server waits for others:
+// the time of a request is compared with the least that one took, after TCP Vegas (Brakmo and Peterson, 1995). It is safe for concurrent
+// use.
 type Gate struct {
-	mu    sync.Mutex
-	free  int
-	turns *Turns[*waiter]
+	clock       clock.PassiveClock
+	least, most int
+
+	mu sync.Mutex
+	// limit is the number of requests that may run at a time, from least to most, and running how many do.
+	limit, running int
+	turns          *Turns[*waiter]
+	// fastest is the least time of a request, or a moving average of those that run alone if the server has become slower; typical is one of
+	// all. since counts the requests since limit was adjusted.
+	fastest, typical time.Duration
+	since            int
 }
 
 // waiter is a request that waits.
@@ -21,8 +34,17 @@ type waiter struct {
 	abandoned bool
 }
 
-// NewGate returns a Gate for a number of requests.
-func NewGate(requests int) *Gate { return &Gate{free: requests, turns: NewTurns[*waiter](requests, 0)} }
+const (
+	// fasterThan and slowerThan are how many times the fastest request a typical one takes when more, or fewer, may run.
+	fasterThan, slowerThan = 2, 4
+	// smoothing is the weight of a request in a moving average, as a divisor.
+	smoothing = 16
+)
+
+// NewGate returns a Gate for at least and at most these numbers of requests.
+func NewGate(c clock.PassiveClock, least, most int) *Gate {
+	return &Gate{clock: c, least: least, most: most, limit: least, turns: NewTurns[*waiter](most, 0)}
+}
 
 // Do runs a request of a tenant when its turn has come. The error is that of the request, or that ctx ended before.
 func (g *Gate) Do(ctx context.Context, tenant string, request func() error) error {
@@ -33,7 +55,7 @@ func (g *Gate) Do(ctx context.Context, tenant string, request func() error) erro
 	g.mu.Unlock()
 	select {
 	case <-w.admitted:
-		defer g.leave(tenant)
+		defer g.leave(tenant, g.clock.Now())
 		return request()
 	case <-ctx.Done():
 		g.mu.Lock()
@@ -48,22 +70,44 @@ func (g *Gate) Do(ctx context.Context, tenant string, request func() error) erro
 	}
 }
 
-func (g *Gate) leave(tenant string) {
+func (g *Gate) leave(tenant string, began time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.adjust(g.clock.Since(began))
 	g.release(tenant)
+}
+
+// adjust takes the time of a request into account, under the lock.
+func (g *Gate) adjust(took time.Duration) {
+	switch {
+	case g.fastest == 0 || took < g.fastest:
+		g.fastest, g.typical = took, cmp.Or(g.typical, took)
+	case g.running == 1:
+		g.fastest += (took - g.fastest) / smoothing
+	}
+	g.typical += (took - g.typical) / smoothing
+	if g.since++; g.since < g.limit || g.running < g.limit {
+		return // too few requests to tell
+	}
+	g.since = 0
+	switch {
+	case g.typical < fasterThan*g.fastest:
+		g.limit = min(g.limit+1, g.most)
+	case g.typical > slowerThan*g.fastest:
+		g.limit = max(g.limit-1, g.least)
+	}
 }
 
 // release ends a request, under the lock.
 func (g *Gate) release(tenant string) {
-	g.free++
+	g.running--
 	g.turns.Release(tenant)
 	g.admit()
 }
 
 // admit lets requests run whose turn has come, under the lock.
 func (g *Gate) admit() {
-	for g.free > 0 {
+	for g.running < g.limit {
 		w, tenant, _, ok := g.turns.Pop()
 		switch {
 		case !ok:
@@ -71,7 +115,7 @@ func (g *Gate) admit() {
 		case w.abandoned:
 			g.turns.Release(tenant)
 		default:
-			g.free--
+			g.running++
 			close(w.admitted)
 		}
 	}

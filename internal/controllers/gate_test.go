@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -17,7 +19,7 @@ import (
 // A tenant with one request waits for one of each other, not for all.
 func TestGate_TenantsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, next, order := NewGate(1), make(chan struct{}), []string{}
+		g, next, order := NewGate(clock.RealClock{}, 1, 1), make(chan struct{}), []string{}
 		start := func(tenant string, i int) {
 			go func() {
 				_ = g.Do(t.Context(), tenant, func() error {
@@ -43,10 +45,48 @@ func TestGate_TenantsTakeTurns(t *testing.T) {
 	})
 }
 
+// More requests run while that does not make them slower: a server waits for a disk or a webhook, or has too few processors.
+func TestGate_AdaptsToTheServer(t *testing.T) {
+	const least, most, processors = 4, 32, 2
+	for name, tc := range map[string]struct {
+		took func(running int) time.Duration
+		// from and to are how many run at a time in the end.
+		from, to int
+	}{
+		"waits for a webhook": {func(int) time.Duration { return time.Second }, most, most},
+		"is busy": {func(running int) time.Duration {
+			return time.Duration(max(1, running/processors)) * 5 * time.Millisecond
+		}, least, 2 * least},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewGate(clock.RealClock{}, least, most)
+				_ = g.Do(t.Context(), "first", func() error { time.Sleep(tc.took(1)); return nil })
+				g.limit = (least + most) / 2
+				for i := range 2000 {
+					go func() {
+						_ = g.Do(t.Context(), fmt.Sprint(i%100), func() error {
+							g.mu.Lock()
+							running := g.running
+							g.mu.Unlock()
+							time.Sleep(tc.took(running))
+							return nil
+						})
+					}()
+				}
+				time.Sleep(time.Hour)
+				if g.limit < tc.from || g.limit > tc.to || g.running != 0 {
+					t.Errorf("%d at a time, want %d to %d; %d run", g.limit, tc.from, tc.to, g.running)
+				}
+			})
+		})
+	}
+}
+
 // A request whose context ends gives its turn to others, whether it waits or was admitted.
 func TestGate_AbandonedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, hold := NewGate(1), make(chan struct{})
+		g, hold := NewGate(clock.RealClock{}, 1, 1), make(chan struct{})
 		go func() { _ = g.Do(t.Context(), "a", func() error { <-hold; return nil }) }()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -64,14 +104,14 @@ func TestGate_AbandonedRequests(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
-		if g.free != 1 || g.turns.Len() != 0 {
-			t.Errorf("%d free, %d wait", g.free, g.turns.Len())
+		if g.running != 0 || g.turns.Len() != 0 {
+			t.Errorf("%d run, %d wait", g.running, g.turns.Len())
 		}
 	})
 }
 
 func TestGate_Client(t *testing.T) {
-	g := NewGate(1)
+	g := NewGate(clock.RealClock{}, 1, 1)
 	var tenants []string
 	c := g.Client(fake.NewClientBuilder().WithStatusSubresource(&corev1.Pod{}).Build(), func(o client.Object) string {
 		tenants = append(tenants, o.GetName())
@@ -88,7 +128,7 @@ func TestGate_Client(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(tenants) != 6 || g.free != 1 {
-		t.Errorf("passed %d times, %d free", len(tenants), g.free)
+	if len(tenants) != 6 || g.running != 0 {
+		t.Errorf("passed %d times, %d run", len(tenants), g.running)
 	}
 }

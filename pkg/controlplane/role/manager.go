@@ -101,8 +101,9 @@ func (c *common) managerOptions() manager.Options {
 	}
 }
 
-// workWrites is the number of Works that are written at a time: enough to keep an API server busy.
-const workWrites = 8
+// workWrites is the number of Works that are written at a time, which keeps the processors of an API server busy, and workWritesMost the
+// number where it waits for others.
+const workWrites, workWritesMost = 8, 64
 
 // newClient returns a client whose writes of Works take turns: those of a template for many clusters are thousands, which would delay all
 // others in the API server. The Works of a template have the same name in all clusters.
@@ -111,7 +112,7 @@ func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return controllers.NewGate(workWrites).Client(c, func(obj client.Object) string {
+	return controllers.NewGate(clock.RealClock{}, workWrites, workWritesMost).Client(c, func(obj client.Object) string {
 		if _, ok := obj.(*workv1alpha1.Work); !ok {
 			return ""
 		}
