@@ -62,7 +62,7 @@ func TestGate_AdaptsToTheServer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := NewGate(clock.RealClock{}, least, most)
 				_ = g.Do(t.Context(), "first", func() error { time.Sleep(tc.took(1)); return nil })
-				g.limit = (least + most) / 2
+				g.limit = (least + most) / 2 // nothing runs
 				for i := range 2000 {
 					go func() {
 						_ = g.Do(t.Context(), fmt.Sprint(i%100), func() error {
@@ -75,6 +75,8 @@ func TestGate_AdaptsToTheServer(t *testing.T) {
 					}()
 				}
 				time.Sleep(time.Hour)
+				g.mu.Lock()
+				defer g.mu.Unlock()
 				if g.limit < tc.from || g.limit > tc.to || g.running != 0 {
 					t.Errorf("%d at a time, want %d to %d; %d run", g.limit, tc.from, tc.to, g.running)
 				}
@@ -104,6 +106,9 @@ func TestGate_AbandonedRequests(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
+		synctest.Wait()
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		if g.running != 0 || g.turns.Len() != 0 {
 			t.Errorf("%d run, %d wait", g.running, g.turns.Len())
 		}
