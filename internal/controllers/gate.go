@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // Gate limits how many requests run at the same time. Those that wait take turns by tenant, see Turns, so that a tenant with many
@@ -87,7 +88,7 @@ func (g *Gate) adjust(took time.Duration) {
 	}
 	g.typical += (took - g.typical) / smoothing
 	if g.since++; g.since < g.limit || g.running < g.limit {
-		return // too few requests to tell
+		return // too few requests since, or nothing waits
 	}
 	g.since = 0
 	switch {
@@ -121,60 +122,32 @@ func (g *Gate) admit() {
 	}
 }
 
-// Client returns a client whose writes of some objects pass the Gate, those of which tenant returns one.
-func (g *Gate) Client(c client.Client, tenant func(client.Object) string) client.Client {
-	return &gated{Client: c, gate: g, tenant: tenant}
-}
-
-// gated is a client whose writes pass a Gate.
-type gated struct {
-	client.Client
-	gate   *Gate
-	tenant func(client.Object) string
-}
-
-func (g *gated) do(ctx context.Context, obj client.Object, request func() error) error {
-	if tenant := g.tenant(obj); tenant != "" {
-		return g.gate.Do(ctx, tenant, request)
+// Client returns a client whose writes of some objects, and of their status, pass the Gate: those of which tenant returns one.
+func (g *Gate) Client(c client.WithWatch, tenant func(client.Object) string) client.Client {
+	pass := func(ctx context.Context, obj client.Object, request func() error) error {
+		if of := tenant(obj); of != "" {
+			return g.Do(ctx, of, request)
+		}
+		return request()
 	}
-	return request()
-}
-
-// Create implements client.Client.
-func (g *gated) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
-	return g.do(ctx, obj, func() error { return g.Client.Create(ctx, obj, opts...) })
-}
-
-// Update implements client.Client.
-func (g *gated) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
-	return g.do(ctx, obj, func() error { return g.Client.Update(ctx, obj, opts...) })
-}
-
-// Patch implements client.Client.
-func (g *gated) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	return g.do(ctx, obj, func() error { return g.Client.Patch(ctx, obj, patch, opts...) })
-}
-
-// Delete implements client.Client.
-func (g *gated) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	return g.do(ctx, obj, func() error { return g.Client.Delete(ctx, obj, opts...) })
-}
-
-// Status implements client.Client.
-func (g *gated) Status() client.SubResourceWriter { return gatedStatus{g.Client.Status(), g} }
-
-// gatedStatus writes the status of objects through a Gate.
-type gatedStatus struct {
-	client.SubResourceWriter
-	client *gated
-}
-
-// Update implements client.SubResourceWriter.
-func (s gatedStatus) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	return s.client.do(ctx, obj, func() error { return s.SubResourceWriter.Update(ctx, obj, opts...) })
-}
-
-// Patch implements client.SubResourceWriter.
-func (s gatedStatus) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	return s.client.do(ctx, obj, func() error { return s.SubResourceWriter.Patch(ctx, obj, patch, opts...) })
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return pass(ctx, obj, func() error { return c.Create(ctx, obj, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			return pass(ctx, obj, func() error { return c.Update(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return pass(ctx, obj, func() error { return c.Patch(ctx, obj, patch, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return pass(ctx, obj, func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
+			return pass(ctx, obj, func() error { return c.SubResource(name).Update(ctx, obj, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			return pass(ctx, obj, func() error { return c.SubResource(name).Patch(ctx, obj, patch, opts...) })
+		},
+	})
 }

@@ -108,7 +108,7 @@ const workWrites, workWritesMost = 8, 64
 // newClient returns a client whose writes of Works take turns: those of a template for many clusters are thousands, which would delay all
 // others in the API server. The Works of a template have the same name in all clusters.
 func newClient(cfg *rest.Config, o client.Options) (client.Client, error) {
-	c, err := client.New(cfg, o)
+	c, err := client.NewWithWatch(cfg, o)
 	if err != nil {
 		return nil, err
 	}

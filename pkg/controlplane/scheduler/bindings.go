@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -36,6 +37,7 @@ type bindings struct {
 	written *status.Memory[key, [2]string]
 	// created are those that were created with targets, and whose status waits.
 	created *status.Memory[key, creation]
+	waiting controllers.Backlog[key]
 
 	mu    sync.RWMutex
 	byKey map[key]known
@@ -124,7 +126,13 @@ func (b *bindings) remove(k key) {
 	delete(b.byKey, k)
 	delete(b.leads, k)
 	b.written.Delete(k)
+	b.forgetCreated(k)
+}
+
+// forgetCreated ends the wait of a binding that was created with targets.
+func (b *bindings) forgetCreated(k key) {
 	b.created.Delete(k)
+	b.waiting.Forget(k)
 }
 
 func (b *bindings) get(k key) (known, bool) {

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -62,16 +63,9 @@ func (s *scheduler) create(ctx context.Context, b known) (bool, error) {
 	return s.direct(ctx, b, func(d *core.Decision) (known, error) { return s.writer.create(ctx, b, d.Clusters) })
 }
 
-// The status of a binding that was created with its targets waits: the first status of the clusters has that of the scheduler, too, which
-// saves a write.
-const (
-	// createdDelay is how long it waits, and how often that is checked.
-	createdDelay = 10 * time.Second
-	// createdPerWaiting is how much longer for each other binding that waits, at most createdMax in total: clusters that get many objects
-	// report later.
-	createdPerWaiting = 200 * time.Millisecond
-	createdMax        = 25 * time.Second
-)
+// createdDelay is how long the status of a binding waits that was created with its targets: the first status of the clusters has that of
+// the scheduler, too, which saves a write. Clusters that get many objects report later.
+var createdDelay = controllers.Debounce{Stable: 10 * time.Second, PerWaiting: 200 * time.Millisecond, PerWaitingMax: 15 * time.Second}
 
 // creation is when a binding was created with its targets, and its version.
 type creation struct {
@@ -87,20 +81,19 @@ func (s *scheduler) confirmCreated(ctx context.Context, b known) (known, bool, e
 	if !ok {
 		return b, false, nil
 	}
-	limit := min(createdDelay+time.Duration(s.queue.Delayed())*createdPerWaiting, createdMax)
-	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < limit {
+	if b.GetResourceVersion() == made.version && s.clock.Since(made.at) < s.bindings.waiting.Wait(k, made.at, createdDelay) {
 		return b, true, nil
 	}
 	updated, err := s.writer.status(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) { core.ConfirmCreated(b, status) })
 	if err == nil {
-		s.bindings.created.Delete(k)
+		s.bindings.forgetCreated(k)
 	}
 	return updated, false, err
 }
 
 // direct schedules a binding that is claimed from the queue, and writes its targets and then its status; that of a new one follows, see
-// createdDelay. It reports whether it wrote the
-// targets, and returns only the errors of write that the caller needs to know: the binding is not as it was given.
+// createdDelay. It reports whether it wrote the targets, and returns only the errors of write that the caller needs to know: the binding is
+// not as it was given.
 func (s *scheduler) direct(ctx context.Context, b known, write func(*core.Decision) (known, error)) (bool, error) {
 	k, before, isNew, result := keyOf(b), b.GetSpec().Clusters, b.GetResourceVersion() == "", finished
 	defer func() { s.queue.Done(k, result) }()

@@ -294,7 +294,7 @@ func TestCreate_WithTargets(t *testing.T) {
 					b.update(now)
 				}
 				wrote(tc.soon)
-				b.clock.Step(createdDelay)
+				b.clock.Step(createdDelay.Stable)
 				b.queue.Sweep()
 				wrote(tc.delayed)
 				after := b.see(sc)

@@ -170,7 +170,7 @@ const (
 	failed
 	// parked: retried when something changes.
 	parked
-	// delayed: handled again after createdDelay.
+	// delayed: nothing failed; handled again after the least createdDelay.
 	delayed
 )
 
@@ -200,7 +200,7 @@ func (q *queue) Done(k key, o outcome) {
 		i.ready, i.parked = i.entered.Add(unschedulableWait), true
 		q.waiting[k] = i
 	case o == delayed:
-		i.attempts, i.delayed, i.ready = 0, true, q.clock.Now().Add(createdDelay)
+		i.attempts, i.delayed, i.ready = 0, true, q.clock.Now().Add(createdDelay.Stable)
 		q.waiting[k] = i
 	case o != finished:
 		i.ready = q.retry(i)
@@ -282,16 +282,4 @@ func (q *queue) Pending() (active, backoff, unschedulable int) {
 		}
 	}
 	return q.active.Len(), backoff, unschedulable
-}
-
-// Delayed returns the number of bindings that wait although nothing failed.
-func (q *queue) Delayed() (n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, i := range q.waiting {
-		if i.delayed {
-			n++
-		}
-	}
-	return n
 }

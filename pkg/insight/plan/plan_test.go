@@ -117,8 +117,14 @@ func world(t testing.TB) *World {
 // propagated is a world in which web and its ConfigMap are in m1 and m2, as the roles leave it.
 func propagated(t testing.TB) *World {
 	t.Helper()
-	w := world(t).copied()
-	if err := Store(object(t, webPolicy("m1, m2", "")))(w); err != nil {
+	return propagatedTo(t, world(t), "m1, m2")
+}
+
+// propagatedTo is a world in which a policy has web in clusters, as the roles leave it.
+func propagatedTo(t testing.TB, w *World, clusters string) *World {
+	t.Helper()
+	w = w.copied()
+	if err := Store(object(t, webPolicy(clusters, "")))(w); err != nil {
 		t.Fatal(err)
 	}
 	return propagatedIn(t, w)
@@ -134,12 +140,9 @@ func (whole) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOper
 // keeping is a world in which web is whole in m1 and m2, by a policy that does not select it any more.
 func keeping(t testing.TB) *World {
 	t.Helper()
-	w := world(t).copied()
+	w := world(t)
 	w.Interpreter = whole{}
-	if err := Store(object(t, webPolicy("m1, m2", "")))(w); err != nil {
-		t.Fatal(err)
-	}
-	w = propagatedIn(t, w)
+	w = propagatedTo(t, w, "m1, m2")
 	for _, p := range w.Policies {
 		p.PropagationSpec().ResourceSelectors[0].Name = "other"
 	}
@@ -149,11 +152,7 @@ func keeping(t testing.TB) *World {
 // leaving is a world in which web is being evicted from m1, its only cluster.
 func leaving(t testing.TB) *World {
 	t.Helper()
-	w := world(t).copied()
-	if err := Store(object(t, webPolicy("m1", "")))(w); err != nil {
-		t.Fatal(err)
-	}
-	w = propagatedIn(t, w)
+	w := propagatedTo(t, world(t), "m1")
 	w.Clusters[0].Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
 	for _, b := range w.Bindings {
 		spec := b.GetSpec()
@@ -172,11 +171,7 @@ func leaving(t testing.TB) *World {
 // unattached is a world in which no cluster fits web, and m3 has the ConfigMap, which a policy released.
 func unattached(t testing.TB) *World {
 	t.Helper()
-	w := world(t).copied()
-	if err := Store(object(t, webPolicy("m9", "")))(w); err != nil {
-		t.Fatal(err)
-	}
-	w = propagatedIn(t, w)
+	w := propagatedTo(t, world(t), "m9")
 	w.Bindings = append(w.Bindings, &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "settings-configmap"},
 		Spec: workv1alpha2.ResourceBindingSpec{

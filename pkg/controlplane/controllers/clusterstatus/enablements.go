@@ -236,7 +236,7 @@ func (e *enablements) discoverGroups(member *access.Member, now time.Time) ([]cl
 		}
 		return out, errPartial
 	}
-	e.byGroup, e.byGroupAt = out, now
+	e.byGroup, e.byGroupAt, e.version = out, now, ""
 	return out, nil
 }
 
@@ -279,13 +279,9 @@ func enablementsCondition(list []clusterv1alpha1.APIEnablement, err error) metav
 
 // kubernetesVersion returns the version of the cluster, see coreInterval, or nothing if it is not available.
 func (e *enablements) kubernetesVersion(ctx context.Context, member *access.Member) string {
-	if e.version == "" || e.byGroup != nil {
-		e.version = kubernetesVersion(ctx, member)
+	if e.version != "" {
+		return e.version
 	}
-	return e.version
-}
-
-func kubernetesVersion(ctx context.Context, member *access.Member) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL("/version"), nil)
 	if err != nil {
 		return ""
@@ -296,8 +292,8 @@ func kubernetesVersion(ctx context.Context, member *access.Member) string {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var info version.Info
-	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&info) != nil {
-		return ""
+	if resp.StatusCode == http.StatusOK && json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&info) == nil {
+		e.version = plaintext.Line(info.GitVersion, maxVersion)
 	}
-	return plaintext.Line(info.GitVersion, maxVersion)
+	return e.version
 }
