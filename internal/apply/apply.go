@@ -55,6 +55,9 @@ type Applier struct {
 	Manager string
 	// Parallel is how many objects are written at the same time. Default 8; values below 1 mean the default.
 	Parallel int
+	// Keep reports whether an object that exists is left as it is. With it, no version is replaced but the one that Keep
+	// was called with: an object that was written in between causes a conflict. Nil: every object is written.
+	Keep func(have client.Object) bool
 }
 
 // Apply writes the objects that differ from their desired state. Every object is tried; the errors are joined, each
@@ -99,9 +102,12 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 		return fail(err)
 	}
 	missing := apierrors.IsNotFound(err)
-	if !missing && includes(before.Object, desired.Object) {
+	if !missing && (a.Keep != nil && a.Keep(before) || includes(before.Object, desired.Object)) {
 		change.Action = Unchanged
 		return change, nil
+	}
+	if a.Keep != nil {
+		desired.SetResourceVersion(before.GetResourceVersion())
 	}
 	err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(a.Manager), client.ForceOwnership)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -75,5 +76,38 @@ func TestApplier_WritesAtMostParallelObjectsAtATime(t *testing.T) {
 				synctest.Wait()
 			})
 		})
+	}
+}
+
+func TestApplier_KeepsWhatAnotherCreated(t *testing.T) {
+	configMap := func(name, data string, labels map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: labels}, Data: map[string]string{"data": data}}
+	}
+	foreign := map[string]string{"foreign": "true"}
+	c := fake.NewClientBuilder().WithObjects(configMap("kept", "old", foreign), configMap("changed", "old", nil), configMap("overtaken", "old", nil)).Build()
+	overtaken := interceptor.NewClient(c, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if err := c.Get(ctx, key, obj, opts...); err != nil || key.Name != "overtaken" {
+				return err
+			}
+			return c.Update(ctx, configMap("overtaken", "another's", foreign)) // after it was read
+		},
+	})
+	a := &Applier{Client: overtaken, Manager: "test", Keep: func(have client.Object) bool { return have.GetLabels()["foreign"] != "" }}
+	changes, err := a.Apply(t.Context(), configMap("kept", "new", nil), configMap("changed", "new", nil), configMap("overtaken", "new", nil), configMap("new", "new", nil))
+	if !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v, want a conflict", err)
+	}
+	for i, want := range []struct {
+		name, data string
+		action     Action
+	}{{"kept", "old", Unchanged}, {"changed", "new", Configured}, {"overtaken", "another's", ""}, {"new", "new", Created}} {
+		got := &corev1.ConfigMap{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: want.name}, got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Data["data"] != want.data || changes[i].Action != want.action {
+			t.Errorf("%s: %q, %q, want %q, %q", want.name, got.Data["data"], changes[i].Action, want.data, want.action)
+		}
 	}
 }

@@ -60,6 +60,7 @@ func build(name string) (string, error) {
 	path := filepath.Join(dir, name)
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./cmd/"+name)
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are built
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

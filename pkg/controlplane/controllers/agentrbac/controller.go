@@ -151,15 +151,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // of "register". Those that the control plane creates are owned by the Cluster.
 func (g *Granter) foreign(ctx context.Context, cluster string) (bool, error) {
 	role := &rbacv1.ClusterRole{}
-	err := g.client.Get(ctx, client.ObjectKey{Name: names.AgentRole(cluster)}, role)
+	err := g.writer.Get(ctx, client.ObjectKey{Name: names.AgentRole(cluster)}, role) // the cache may be behind that of what caused the call
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("reading cluster role %s: %w", names.AgentRole(cluster), err)
 	}
-	return clusterOfOwner(role).Name == "", nil
+	return byAnother(role), nil
 }
+
+// byAnother reports whether another implementation created an object.
+func byAnother(obj client.Object) bool { return clusterOfOwner(obj).Name == "" }
 
 // Grant ensures that the agent of a cluster has its access rights, and that the
 // objects which those are about exist. Rights that another implementation created are
@@ -184,12 +187,6 @@ func (g *Granter) Grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, r
 	owner := []metav1.OwnerReference{{
 		APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
 	}}
-	for _, obj := range registration.AgentObjects(access) {
-		obj.SetOwnerReferences(owner)
-		if err := g.ensure(ctx, obj); err != nil {
-			return err
-		}
-	}
 	objects := registration.AgentRBAC(access)
 	for _, obj := range objects {
 		obj.SetOwnerReferences(owner)
@@ -198,8 +195,17 @@ func (g *Granter) Grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, r
 		}
 	}
 	applier := &apply.Applier{Client: g.writer, Manager: fieldManager}
+	if !replaceForeign {
+		applier.Keep = byAnother
+	}
 	if _, err := applier.Apply(ctx, objects...); err != nil {
 		return fmt.Errorf("granting the rights of the agent of cluster %q: %w", cluster.Name, err)
+	}
+	for _, obj := range registration.AgentObjects(access) {
+		obj.SetOwnerReferences(owner)
+		if err := g.ensure(ctx, obj); err != nil {
+			return err
+		}
 	}
 	return nil
 }
