@@ -245,4 +245,9 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-tool helm.sh/helm/v4/cmd/helm
+require sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect
+
+tool (
+	helm.sh/helm/v4/cmd/helm
+	k8s.io/kubernetes/cmd/kubectl
+)

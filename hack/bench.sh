@@ -150,7 +150,7 @@ fi
 kubectl=$(command -v kubectl || true)
 if [[ -z $kubectl ]]; then
 	kubectl=$dir/kubectl
-	go build -o "$kubectl" k8s.io/kubernetes/cmd/kubectl
+	CGO_ENABLED=0 go build -modfile=go.helm.mod -o "$kubectl" k8s.io/kubernetes/cmd/kubectl
 fi
 
 # propagate propagates N Deployments in the federation of KUBECONFIG. CPU is that of the roles, the API server, and the members.

@@ -20,7 +20,7 @@ export PATH="$PWD/_output/tools:$PATH"
 for tool in kind=sigs.k8s.io/kind kubectl=k8s.io/kubernetes/cmd/kubectl; do
 	if ! command -v "${tool%%=*}" >/dev/null; then
 		echo "building ${tool%%=*}, which is not on the PATH"
-		CGO_ENABLED=0 go build -o "_output/tools/${tool%%=*}" "${tool#*=}"
+		CGO_ENABLED=0 go build -modfile=go.helm.mod -o "_output/tools/${tool%%=*}" "${tool#*=}"
 	fi
 done
 
