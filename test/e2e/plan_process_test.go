@@ -516,16 +516,29 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 	if err != nil {
 		return out, err.Error()
 	}
+	bindings := make([]*workv1alpha2.ResourceBinding, len(list.Items))
+	leaving := map[string]bool{} // what ends after the grace period of an eviction without a replacement
 	for i := range list.Items {
-		b := &workv1alpha2.ResourceBinding{}
-		if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, b); err != nil {
+		bindings[i] = &workv1alpha2.ResourceBinding{}
+		if err := kruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, bindings[i]); err != nil {
 			t.Fatal(err)
 		}
-		for _, task := range b.Spec.GracefulEvictionTasks { // without a replacement it ends after the grace period
-			if !ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) && !slices.ContainsFunc(b.Spec.RequiredBy, func(by workv1alpha2.BindingSnapshot) bool {
-				return slices.ContainsFunc(by.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster })
-			}) {
-				delete(out, task.FromCluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
+		for _, task := range bindings[i].Spec.GracefulEvictionTasks {
+			leaving[bindings[i].Name+" "+task.FromCluster] = true
+		}
+	}
+	for _, b := range bindings {
+		for cluster := range p.members {
+			needed := slices.ContainsFunc(b.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster })
+			evicted := leaving[b.Name+" "+cluster]
+			for _, by := range b.Spec.RequiredBy {
+				if slices.ContainsFunc(by.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster }) {
+					needed = needed || !leaving[by.Name+" "+cluster]
+					evicted = true
+				}
+			}
+			if evicted && !needed && !ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) {
+				delete(out, cluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
 			}
 		}
 		targets := slices.Clone(b.Spec.Clusters)
