@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -113,6 +115,20 @@ func (c *codec) keep(in *unstructured.Unstructured, old *Object, cluster string)
 		out.Labels = old.Labels
 	}
 	return out, nil
+}
+
+// settle copies an object and its key. Texts that many objects have in common are kept once.
+func settle(_ types.NamespacedName, o Object) (types.NamespacedName, Object) {
+	o.Namespace, o.Name, o.Version = unique.Make(o.Namespace).Value(), strings.Clone(o.Name), strings.Clone(o.Version)
+	o.data = bytes.Clone(o.data)
+	if o.Labels != nil {
+		all := make(labels.Set, len(o.Labels))
+		for key, value := range o.Labels {
+			all[unique.Make(key).Value()] = strings.Clone(value)
+		}
+		o.Labels = all
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}, o
 }
 
 // versionAt returns where the resource version of an object is in its JSON, and 0 if there are several places.

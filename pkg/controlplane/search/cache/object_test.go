@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
@@ -32,6 +33,7 @@ func TestObject_WithVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		_, o = settle(types.NamespacedName{}, o)
 		if (o.versionAt > 0) != tc.direct {
 			t.Errorf("%s: the version is at %d", name, o.versionAt)
 		}

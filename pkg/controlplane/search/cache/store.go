@@ -159,6 +159,7 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 		Name:    fmt.Sprintf("%s %s of the search cache", s.cluster, s.mapping.Resource.Resource),
 		Source:  views.Objects(s.member, s.mapping.Resource, views.Selection{Namespace: namespace}),
 		Project: informer.From(s.project),
+		Settle:  settle,
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
 		MaxSize: p.share.most,

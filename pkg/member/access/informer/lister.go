@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -65,6 +66,14 @@ type projected[T any] struct {
 	value *T
 }
 
+func newProjected[T any](key types.NamespacedName, value *T) *projected[T] {
+	return &projected[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value}
+}
+
+func (p *projected[T]) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+}
+
 // DeepCopyObject implements runtime.Object. Objects are never copied.
 func (p *projected[T]) DeepCopyObject() runtime.Object { return p }
 
@@ -94,6 +103,7 @@ func (l *lister[T]) list(ctx context.Context) (*projectedList, error) {
 		if err := meta.EachListItem(page, func(obj runtime.Object) error { return l.collect(out, obj) }); err != nil {
 			return nil, err
 		}
+		l.settle(out.Items[before:])
 		out.ResourceVersion = head.GetResourceVersion()
 		if options.Continue = head.GetContinue(); options.Continue == "" {
 			l.limit.Store(pageSize)
@@ -118,6 +128,19 @@ func (l *lister[T]) collect(list *projectedList, obj runtime.Object) error {
 	if most := l.cfg.MaxSize(); len(list.Items) >= maxObjects || list.size > most {
 		return fmt.Errorf("listing %s: %w: %d, %d KiB of %d", l.cfg.Name, errTooMany, len(list.Items), list.size>>10, most>>10)
 	}
-	list.Items = append(list.Items, &projected[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value})
+	list.Items = append(list.Items, newProjected(key, value))
 	return nil
+}
+
+// settle copies the objects of a page.
+func (l *lister[T]) settle(items []runtime.Object) {
+	if l.cfg.Settle == nil {
+		return
+	}
+	for i := range items {
+		if p, ok := items[i].(*projected[T]); ok {
+			key, value := l.cfg.Settle(p.key(), *p.value)
+			items[i] = newProjected(key, &value)
+		}
+	}
 }

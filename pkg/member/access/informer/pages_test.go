@@ -16,6 +16,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
+// settled is the end of objects that were settled.
+const settled = ", settled"
+
 // server serves a number of objects in pages.
 type server struct {
 	objects int
@@ -74,6 +77,10 @@ func (s *server) projection(maxSize int) *Projection[string] {
 			}
 			return u.GetName(), nil
 		},
+		Settle: func(key types.NamespacedName, value string) (types.NamespacedName, string) {
+			key.Name += settled
+			return key, value + settled
+		},
 		Size: func(s string) int { return len(s) }, MaxSize: func() int { return maxSize },
 	})
 }
@@ -105,6 +112,11 @@ func TestList_Pages(t *testing.T) {
 				}
 			} else if err != nil || len(list.Items) != tc.want || list.ResourceVersion != "7" {
 				t.Fatalf("got %v, %v", list, err)
+			}
+			for i := range tc.want {
+				if p, ok := list.Items[i].(*projected[string]); !ok || p.Name != fmt.Sprint("n", i, settled) || *p.value != p.Name {
+					t.Errorf("object %d is %v", i, list.Items[i])
+				}
 			}
 			if got := fmt.Sprint(tc.server.limits); tc.limits != "" && got != tc.limits {
 				t.Errorf("got pages of %s, want %s", got, tc.limits)

@@ -47,6 +47,9 @@ type Config[T any] struct {
 	// Project returns the projection of an object. old is the stored one, or nil;
 	// parts of it may be shared.
 	Project func(obj runtime.Object, old *T) (T, error)
+	// Settle copies a projection of a list and its key. What a page leaves is then copied in one go, and lies together: the memory
+	// between is free for others again. Optional.
+	Settle func(key types.NamespacedName, value T) (types.NamespacedName, T)
 	// Size returns the approximate size of a projection in bytes. Optional.
 	Size func(value T) int
 	// MaxSize returns the limit of the size of all objects together. Default: none;

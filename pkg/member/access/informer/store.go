@@ -74,7 +74,7 @@ func (s *store[T]) each(fn func(key types.NamespacedName, value *T)) {
 // project returns the key and the projection of an object.
 func (s *store[T]) project(in any) (types.NamespacedName, *T, error) {
 	if p, ok := in.(*projected[T]); ok {
-		return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, p.value, nil
+		return p.key(), p.value, nil
 	}
 	obj, ok := in.(runtime.Object)
 	if !ok {
