@@ -115,6 +115,8 @@ func (p *planner) states() map[key]*state {
 	if p.settle {
 		p.limit(out)
 		p.follow(out)
+	} else {
+		p.leave(out)
 	}
 	for _, s := range out {
 		if s.binding != nil {
@@ -436,6 +438,31 @@ func (p *planner) follow(states map[key]*state) {
 
 // referrer names the binding of a template that refers to others.
 type referrer struct{ namespace, name string }
+
+// leave takes dependencies from clusters from which what refers to them is being evicted: no change has them leave.
+func (p *planner) leave(states map[key]*state) {
+	type eviction struct {
+		of   referrer
+		from string
+	}
+	underWay := map[eviction]bool{}
+	for _, b := range p.bindings {
+		for i := range b.GetSpec().GracefulEvictionTasks {
+			underWay[eviction{referrer{b.GetNamespace(), b.GetName()}, b.GetSpec().GracefulEvictionTasks[i].FromCluster}] = true
+		}
+	}
+	for _, s := range states {
+		if s.binding == nil {
+			continue
+		}
+		for i := range s.binding.GetSpec().RequiredBy {
+			r := &s.binding.GetSpec().RequiredBy[i]
+			r.Clusters = slices.DeleteFunc(r.Clusters, func(t workv1alpha2.TargetCluster) bool {
+				return underWay[eviction{referrer{r.Namespace, r.Name}, t.Name}]
+			})
+		}
+	}
+}
 
 // attach has a template follow another one.
 func attach(at, to *state) {

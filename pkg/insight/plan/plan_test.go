@@ -155,8 +155,7 @@ func leaving(t testing.TB) *World {
 	w := propagatedTo(t, world(t), "m1")
 	w.Clusters[0].Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
 	for _, b := range w.Bindings {
-		spec := b.GetSpec()
-		spec.RequiredBy = nil
+		spec := b.GetSpec() // dependencies stay until it is gone
 		if spec.Clusters != nil {
 			spec.Clusters = nil
 			spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{
@@ -273,6 +272,7 @@ func TestPlan(t *testing.T) {
 		"an eviction under way from a cluster whose taints are tolerated now": {leaving, func(t *testing.T) []Change {
 			return []Change{Store(object(t, webPolicy("m9", ", clusterTolerations: [{key: gone, operator: Exists}]")))}
 		}, "ConfigMap ns/settings m1 create 0->0\nDeployment ns/web m1 create 0->4"}, // it runs nowhere else
+		"a label of the cluster from which an eviction is under way": {leaving, func(*testing.T) []Change { return []Change{Label("m1", map[string]string{"a": "b"})} }, ""},
 		"a cordon": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1")} }, ""},
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
