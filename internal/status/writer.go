@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,7 +163,7 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 	if err != nil || data == nil {
 		return nil, err
 	}
-	if !w.updateOnly.Load() {
+	if !w.updateOnly.Load() && (w.opts.Set == nil || os.Getenv("STATUS_PUT") == "") {
 		out := patch.Named(cached)
 		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, data), opts...)
 		if !w.opts.UpdateIfForbidden || !apierrors.IsForbidden(err) {
@@ -170,7 +171,8 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 		}
 		w.updateOnly.Store(true)
 	}
-	out := cached.DeepCopyObject().(O)
+	out := patch.Named(cached)
+	out.SetUID(cached.GetUID())
 	out.SetResourceVersion(version)
 	w.opts.Set(out, after)
 	return &out, w.opts.Client.Status().Update(ctx, out)
