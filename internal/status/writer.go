@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,7 +162,7 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 	if err != nil || data == nil {
 		return nil, err
 	}
-	if !w.updateOnly.Load() && (w.opts.Set == nil || os.Getenv("STATUS_PUT") == "") {
+	if !w.updateOnly.Load() {
 		out := patch.Named(cached)
 		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, data), opts...)
 		if !w.opts.UpdateIfForbidden || !apierrors.IsForbidden(err) {
@@ -171,8 +170,7 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 		}
 		w.updateOnly.Store(true)
 	}
-	out := patch.Named(cached)
-	out.SetUID(cached.GetUID())
+	out := cached.DeepCopyObject().(O)
 	out.SetResourceVersion(version)
 	w.opts.Set(out, after)
 	return &out, w.opts.Client.Status().Update(ctx, out)

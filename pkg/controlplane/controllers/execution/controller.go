@@ -139,7 +139,6 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 		events: newEvents(applied, observed, d),
 		status: status.NewWriter(status.Options[*workv1alpha1.Work, *workv1alpha1.WorkStatus]{
 			Get:    func(w *workv1alpha1.Work) *workv1alpha1.WorkStatus { return &w.Status },
-			Set:    func(w *workv1alpha1.Work, s *workv1alpha1.WorkStatus) { w.Status = *s },
 			Client: c, Clock: d.Clock,
 		}),
 		writes: apply.NewMetrics(d.Metrics),
