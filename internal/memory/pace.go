@@ -5,6 +5,8 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 func Pace(percent int, target int64) {
 	debug.SetGCPercent(percent)
 	if target > 0 && percent > leastPercent {
-		(&pace{percent: percent, target: uint64(target), current: percent, last: time.Now()}).await()
+		(&pace{percent: percent, target: uint64(target), current: percent, clock: clock.RealClock{}}).await()
 	}
 }
 
@@ -36,7 +38,8 @@ func Pace(percent int, target int64) {
 type pace struct {
 	percent, current int
 	target           uint64
-	// last is when the collection before ended.
+	clock            clock.PassiveClock
+	// last is when the collection before ended; zero at first.
 	last time.Time
 }
 
@@ -49,9 +52,10 @@ func (p *pace) await() { runtime.AddCleanup(&cycle{}, (*pace).adjust, p) }
 func (p *pace) adjust() {
 	sample := []metrics.Sample{{Name: metricLive}}
 	metrics.Read(sample)
-	since := time.Since(p.last)
-	p.last = p.last.Add(since)
-	if next := p.next(sample[0].Value.Uint64(), since); next != p.current {
+	now := p.clock.Now()
+	next := p.next(sample[0].Value.Uint64(), now.Sub(p.last))
+	p.last = now
+	if next != p.current {
 		p.current = next
 		debug.SetGCPercent(next)
 	}

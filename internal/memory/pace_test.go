@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 func TestPace_Next(t *testing.T) {
@@ -37,7 +39,7 @@ func TestPace_Next(t *testing.T) {
 func TestPace_SetsThePercentage(t *testing.T) {
 	before := debug.SetGCPercent(300)
 	defer debug.SetGCPercent(before)
-	p := &pace{percent: 300, current: 300, target: 1, last: time.Now().Add(-time.Minute)}
+	p := &pace{percent: 300, current: 300, target: 1, clock: clock.RealClock{}}
 	runtime.GC()
 	p.adjust()
 	got := debug.SetGCPercent(300)
