@@ -80,11 +80,8 @@ func advertiseAddress(bind string) string {
 }
 
 // newAPIServer builds the API server, which serves on listener.
-func newAPIServer(ctx context.Context, profile Profile, args []string, listener net.Listener, self loopback) (*aggregatorapiserver.APIAggregator, error) {
+func newAPIServer(ctx context.Context, args []string, listener net.Listener, self loopback) (*aggregatorapiserver.APIAggregator, error) {
 	opts := options.NewServerRunOptions()
-	if profile == ControlPlane {
-		addFieldsPlugin(opts.Admission.GenericAdmission)
-	}
 	if err := parse("kube-apiserver", opts.Flags(), args); err != nil {
 		return nil, err
 	}

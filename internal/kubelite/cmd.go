@@ -84,7 +84,7 @@ func bindFlags(fs *pflag.FlagSet, cfg *Config) {
 	fs.StringVar(&cfg.Etcd.KeyFile, "etcd-keyfile", "", "key of the client certificate for the external etcd")
 	fs.StringVar(&cfg.Etcd.Prefix, "etcd-prefix", "", "prefix of all keys in etcd")
 	fs.IntVar(&cfg.GCPercent, "gc-percent", cfg.GCPercent, "Go's GC percentage once ready: lower takes less memory and more CPU")
-	fs.StringVar(&cfg.MemoryTarget, "memory-target", cfg.MemoryTarget, "size of the heap up to which --gc-percent holds: a larger one grows by less, at least by 50 %, while busy by 100 %; 0 means any size")
+	fs.StringVar(&cfg.MemoryTarget, "memory-target", cfg.MemoryTarget, "size of the heap up to which --gc-percent holds: a larger one grows by less, at least by 50 %; 0 means any size")
 	fs.StringVar(&cfg.MemoryLimit, "memory-limit", cfg.MemoryLimit, "soft limit of the process's memory, such as 512Mi")
 	fs.IntVarP(&cfg.Verbosity, "v", "v", cfg.Verbosity, "log level")
 	fs.StringVar(&cfg.LogFile, "log-file", cfg.LogFile, "file to log to in place of stderr")

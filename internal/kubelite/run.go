@@ -198,7 +198,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	if c.etcd != nil {
 		external.Servers = []string{c.etcd.endpoint}
 	}
-	server, err := newAPIServer(api.ctx, c.cfg.Profile, apiServerArgs(c.cfg, c.certs, external, port), c.listener, loopback{c.token, c.cfg.Now()})
+	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener, loopback{c.token, c.cfg.Now()})
 	if err != nil {
 		return err
 	}

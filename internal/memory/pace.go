@@ -4,18 +4,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
-
-	"k8s.io/utils/clock"
 )
 
 const (
 	// leastPercent is the least that the heap grows, in percent, before it is collected: less takes more CPU than memory
-	// is worth. In a process that collects again within busyInterval, it is busyPercent: to scan a gigabyte every three seconds takes
-	// a third of the CPU of a busy process.
+	// is worth.
 	leastPercent = 50
-	busyPercent  = 100
-	busyInterval = 10 * time.Second
 	// leastChange is the smallest change of the percentage that is set, in percent of it: each one stops the process for
 	// an instant.
 	leastChange = 10
@@ -25,12 +19,12 @@ const (
 
 // Pace lets the heap grow by a percentage of what is in use before it is collected, like debug.SetGCPercent, but by less
 // as soon as it would exceed target bytes: a large percentage spares a small heap many collections and costs a large one
-// gigabytes. Above the target it still grows by 50 %, by 100 % while it is collected more than once in ten seconds, or by the
-// percentage if that is less. A target of 0 is none. It works until the process ends and is called once.
+// gigabytes. Above the target it still grows by 50 %, or by the percentage if that is less. A target of 0 is none. It works
+// until the process ends and is called once.
 func Pace(percent int, target int64) {
 	debug.SetGCPercent(percent)
 	if target > 0 && percent > leastPercent {
-		(&pace{percent: percent, target: uint64(target), current: percent, clock: clock.RealClock{}}).await()
+		(&pace{percent: percent, target: uint64(target), current: percent}).await()
 	}
 }
 
@@ -38,9 +32,6 @@ func Pace(percent int, target int64) {
 type pace struct {
 	percent, current int
 	target           uint64
-	clock            clock.PassiveClock
-	// last is when the collection before ended; zero at first.
-	last time.Time
 }
 
 // cycle is collected in the next cycle. The pointer keeps it from sharing its memory with others.
@@ -52,26 +43,20 @@ func (p *pace) await() { runtime.AddCleanup(&cycle{}, (*pace).adjust, p) }
 func (p *pace) adjust() {
 	sample := []metrics.Sample{{Name: metricLive}}
 	metrics.Read(sample)
-	now := p.clock.Now()
-	next := p.next(sample[0].Value.Uint64(), now.Sub(p.last))
-	p.last = now
-	if next != p.current {
+	if next := p.next(sample[0].Value.Uint64()); next != p.current {
 		p.current = next
 		debug.SetGCPercent(next)
 	}
 	p.await()
 }
 
-// next returns the percentage for a heap of which some bytes are in use, and that was collected some time before.
-func (p *pace) next(live uint64, since time.Duration) int {
-	next, least := p.percent, leastPercent
-	if since < busyInterval {
-		least = min(busyPercent, p.percent)
-	}
+// next returns the percentage for a heap of which some bytes are in use.
+func (p *pace) next(live uint64) int {
+	next := p.percent
 	if room := p.target - min(live, p.target); live > 0 && room < live*uint64(p.percent)/100 {
-		next = max(least, int(room*100/live))
+		next = max(leastPercent, int(room*100/live))
 	}
-	if next != p.percent && next != least && abs(next-p.current)*100 < leastChange*p.current {
+	if next != p.percent && next != leastPercent && abs(next-p.current)*100 < leastChange*p.current {
 		return p.current
 	}
 	return next

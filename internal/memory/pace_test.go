@@ -5,31 +5,25 @@ import (
 	"runtime"
 	"runtime/debug"
 	"testing"
-	"time"
-
-	"k8s.io/utils/clock"
 )
 
 func TestPace_Next(t *testing.T) {
 	for name, tc := range map[string]struct {
 		current int
 		live    uint64
-		since   time.Duration
 		want    int
 	}{
-		"nothing in use":               {300, 0, time.Minute, 300},
-		"room for all":                 {300, 250, time.Minute, 300},
-		"the room that is left":        {300, 400, time.Minute, 150},
-		"little change":                {145, 400, time.Minute, 145},
-		"back to the percentage":       {290, 250, time.Minute, 300},
-		"above the target":             {300, 900, time.Minute, 50},
-		"far above the target":         {50, 5000, time.Minute, 50},
-		"above the target, and busy":   {300, 900, time.Second, 100},
-		"busy again":                   {50, 900, time.Second, 100},
-		"larger than any heap can get": {50, math.MaxUint64 / 300, time.Minute, 50},
+		"nothing in use":               {300, 0, 300},
+		"room for all":                 {300, 250, 300},
+		"the room that is left":        {300, 400, 150},
+		"little change":                {145, 400, 145},
+		"back to the percentage":       {290, 250, 300},
+		"above the target":             {300, 900, 50},
+		"far above the target":         {50, 5000, 50},
+		"larger than any heap can get": {50, math.MaxUint64 / 300, 50},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (&pace{percent: 300, current: tc.current, target: 1000}).next(tc.live, tc.since); got != tc.want {
+			if got := (&pace{percent: 300, current: tc.current, target: 1000}).next(tc.live); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
@@ -39,7 +33,7 @@ func TestPace_Next(t *testing.T) {
 func TestPace_SetsThePercentage(t *testing.T) {
 	before := debug.SetGCPercent(300)
 	defer debug.SetGCPercent(before)
-	p := &pace{percent: 300, current: 300, target: 1, clock: clock.RealClock{}}
+	p := &pace{percent: 300, current: 300, target: 1}
 	runtime.GC()
 	p.adjust()
 	got := debug.SetGCPercent(300)

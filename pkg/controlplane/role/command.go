@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -21,7 +22,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
-	"github.com/karmada-toolkit/karmada/internal/memory"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
@@ -151,9 +151,6 @@ type named struct {
 	Instance
 }
 
-// heapTarget is the size of the heap up to which --gc-percent holds, in bytes: that of a federation of some hundred clusters.
-const heapTarget = 256 << 20
-
 // start runs roles in one process, with one cache and one connection. own is nil
 // unless there is one role that starts in its own way.
 func start(ctx context.Context, c *common, userAgent string, roles []named, own Own) error {
@@ -163,7 +160,7 @@ func start(ctx context.Context, c *common, userAgent string, roles []named, own 
 		}
 	}
 	if os.Getenv("GOGC") == "" {
-		memory.Pace(c.gcPercent, heapTarget)
+		debug.SetGCPercent(c.gcPercent)
 	}
 	// The aggregated API servers serve the registry of Kubernetes, the other roles that of controller-runtime.
 	registerBuildInfo(ctrlmetrics.Registry)

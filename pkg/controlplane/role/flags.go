@@ -81,7 +81,7 @@ func (c *common) flags() *pflag.FlagSet {
 	fs.StringVar(&c.pprofAddress, "profiling-bind-address", c.pprofAddress, "Address of the profiles.")
 	fs.DurationVar(&c.startTimeout, "start-timeout", c.startTimeout, "How long to wait at start for the API server and the APIs it must serve.")
 	c.events.AddFlag(fs)
-	fs.IntVar(&c.gcPercent, "gc-percent", c.gcPercent, "How much the heap grows, in percent, before memory is collected. A heap above 256 MiB grows by less when it is not busy, at least by 50 %.")
+	fs.IntVar(&c.gcPercent, "gc-percent", c.gcPercent, "How much the heap grows, in percent, before memory is collected.")
 	return fs
 }
 

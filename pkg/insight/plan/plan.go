@@ -441,14 +441,10 @@ type referrer struct{ namespace, name string }
 
 // leave takes dependencies from clusters from which what refers to them is being evicted: no change has them leave.
 func (p *planner) leave(states map[key]*state) {
-	type eviction struct {
-		of   referrer
-		from string
-	}
-	underWay := map[eviction]bool{}
+	underWay := map[[3]string]bool{} // by namespace and name of the binding, and cluster
 	for _, b := range p.bindings {
 		for i := range b.GetSpec().GracefulEvictionTasks {
-			underWay[eviction{referrer{b.GetNamespace(), b.GetName()}, b.GetSpec().GracefulEvictionTasks[i].FromCluster}] = true
+			underWay[[3]string{b.GetNamespace(), b.GetName(), b.GetSpec().GracefulEvictionTasks[i].FromCluster}] = true
 		}
 	}
 	for _, s := range states {
@@ -457,9 +453,7 @@ func (p *planner) leave(states map[key]*state) {
 		}
 		for i := range s.binding.GetSpec().RequiredBy {
 			r := &s.binding.GetSpec().RequiredBy[i]
-			r.Clusters = slices.DeleteFunc(r.Clusters, func(t workv1alpha2.TargetCluster) bool {
-				return underWay[eviction{referrer{r.Namespace, r.Name}, t.Name}]
-			})
+			r.Clusters = slices.DeleteFunc(r.Clusters, func(t workv1alpha2.TargetCluster) bool { return underWay[[3]string{r.Namespace, r.Name, t.Name}] })
 		}
 	}
 }

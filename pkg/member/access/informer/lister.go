@@ -66,10 +66,6 @@ type projected[T any] struct {
 	value *T
 }
 
-func newProjected[T any](key types.NamespacedName, value *T) *projected[T] {
-	return &projected[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value}
-}
-
 func (p *projected[T]) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 }
@@ -128,7 +124,7 @@ func (l *lister[T]) collect(list *projectedList, obj runtime.Object) error {
 	if most := l.cfg.MaxSize(); len(list.Items) >= maxObjects || list.size > most {
 		return fmt.Errorf("listing %s: %w: %d, %d KiB of %d", l.cfg.Name, errTooMany, len(list.Items), list.size>>10, most>>10)
 	}
-	list.Items = append(list.Items, newProjected(key, value))
+	list.Items = append(list.Items, &projected[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value})
 	return nil
 }
 
@@ -137,10 +133,10 @@ func (l *lister[T]) settle(items []runtime.Object) {
 	if l.cfg.Settle == nil {
 		return
 	}
-	for i := range items {
-		if p, ok := items[i].(*projected[T]); ok {
+	for _, item := range items {
+		if p, ok := item.(*projected[T]); ok {
 			key, value := l.cfg.Settle(p.key(), *p.value)
-			items[i] = newProjected(key, &value)
+			p.Namespace, p.Name, p.value = key.Namespace, key.Name, &value
 		}
 	}
 }
