@@ -184,7 +184,7 @@ rules: []
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: e2e-charts-part, labels: {e2e: LABEL, e2e-charts: "true"}}
+metadata: {name: system:e2e-charts-part, labels: {e2e: LABEL, e2e-charts: "true"}}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 ---
 apiVersion: admissionregistration.k8s.io/v1
@@ -232,12 +232,12 @@ metadata: {name: e2e-charts, labels: {e2e: LABEL}}
 spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: manual, hostPath: {path: /data/e2e}}
 `, "IMAGE", image)
 	labelled := []string{
-		"svc/web", "svc/balanced", "pvc/data", "ingress/web", "pod/bare", "clusterrole/e2e-charts-all", "clusterrole/e2e-charts-part",
+		"svc/web", "svc/balanced", "pvc/data", "ingress/web", "pod/bare", "clusterrole/e2e-charts-all", "clusterrole/system:e2e-charts-part",
 		"validatingwebhookconfiguration/e2e-charts-ca", "deploy/web", "job/once", "sts/db", "sa/robot", "secret/robot", "pv/e2e-charts",
 	}
 	t.Cleanup(func() {
 		ctl("", "delete", "cpp", policies, "--ignore-not-found")
-		ctl("", "delete", "clusterrole/e2e-charts-all", "clusterrole/e2e-charts-part", "validatingwebhookconfiguration/e2e-charts-ca", "pv/e2e-charts", "--ignore-not-found")
+		ctl("", "delete", "clusterrole/e2e-charts-all", "clusterrole/system:e2e-charts-part", "validatingwebhookconfiguration/e2e-charts-ca", "pv/e2e-charts", "--ignore-not-found")
 	})
 	apply(t, ns, strings.Replace(service, "{name: web}", "{name: web, labels: {e2e: one}}", 1), strings.ReplaceAll(objects, "LABEL", "one"), fmt.Sprintf(`
 apiVersion: policy.karmada.io/v1alpha1
@@ -286,15 +286,35 @@ spec:
 	const restartedAt = `{.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}`
 	must(t, member("member1", "patch", "deploy", "web", "-n", ns, "--type=merge", "-p",
 		`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}}`)...)
-	ports, err := value("member1", ns, "svc/balanced", "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}")
+	// Node ports that the control plane allocated are the same in all members, except where one is taken: that is said.
+	const nodePorts = "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}"
+	ports, err := value("", ns, "svc/balanced", nodePorts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	other, err := value("member2", ns, "svc/web", "{.spec.ports[0].nodePort}")
+	if err != nil || other == "" || other == port {
+		t.Errorf("member2, in which node port %s is taken, has %q: %v", port, other, err)
+	}
+	const contested = `{.status.conditions[?(@.type=="Contested")].`
+	eventually(t, all(
+		is("member1", ns, "svc/web", "{.spec.ports[0].nodePort}", port), is("member1", ns, "svc/balanced", nodePorts, ports), is("member2", ns, "svc/balanced", nodePorts, ports),
+		is("", ns, "rb/web-service", contested+"reason}", "NodePortTaken"), is("", ns, "rb/balanced-service", contested+"reason}", ""),
+		func() error {
+			said := must(t, "describe", "svc", "web", "-n", ns) + must(t, "why", "svc/web", "-n", ns)
+			for _, want := range []string{"NodePortTaken", "member cluster(member2): spec.ports[0].nodePort " + port + " is " + other + " there", "set nodePort in the template"} {
+				if !strings.Contains(said, want) {
+					return fmt.Errorf("not said %q:\n%s", want, said)
+				}
+			}
+			return nil
+		},
+	))
 
 	apply(t, ns, strings.Replace(service, "{name: web}", "{name: web, labels: {e2e: two}}", 1), strings.ReplaceAll(objects, "LABEL", "two"))
 	eventually(t, arrived("two"))
 	eventually(t, all(chosen,
-		is("member1", ns, "svc/balanced", "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}", ports),
+		is("member1", ns, "svc/balanced", nodePorts, ports), is("member2", ns, "svc/web", "{.spec.ports[0].nodePort}", other),
 		is("member1", "", "validatingwebhookconfiguration/e2e-charts-ca", "{.webhooks[0].clientConfig.caBundle}", "Y2E="),
 		is("member1", ns, "deploy/web", restartedAt, "2026-01-01T00:00:00Z"),
 	))

@@ -9,7 +9,7 @@ import (
 
 // StripUnowned removes from a template, in place, the fields that the API server of the control plane allocated, or defaulted by
 // its own configuration: those that no field manager owns. Each member allocates and defaults its own. An object without managed
-// fields is not changed.
+// fields is not changed. Node ports stay, to be the same in all clusters where they are free, and are marked as allocated.
 //
 // The rules of an aggregated ClusterRole are removed too: they are those of the control plane.
 func StripUnowned(obj *unstructured.Unstructured) {
@@ -27,14 +27,7 @@ func StripUnowned(obj *unstructured.Unstructured) {
 			delete(spec, field)
 		}
 	}
-	if kindOf(obj.Object) != (kind{"", "Service"}) {
-		return
-	}
-	for _, port := range mapsOf(spec["ports"]) {
-		if _, ok := port["nodePort"]; ok && !owned(managed, "f:ports", portKey(port), "f:nodePort") {
-			delete(port, "nodePort")
-		}
-	}
+	markNodePorts(obj.Object, managed)
 }
 
 // owned reports whether a field manager owns a field of the spec.
@@ -58,7 +51,7 @@ func owned(managed []map[string]any, path ...string) bool {
 func unownedFields(k kind) []string {
 	switch k {
 	case kind{"", "Service"}:
-		return []string{"ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
+		return []string{"ipFamilies", "ipFamilyPolicy"}
 	case kind{"", "PersistentVolumeClaim"}:
 		return []string{"storageClassName"}
 	case kind{"", "Pod"}:

@@ -14,7 +14,7 @@ func TestStripUnowned(t *testing.T) {
   "k:{\"port\":443,\"protocol\":\"TCP\"}": {"f:port": {}, "f:nodePort": {}}}}}}]},
   spec: {type: NodePort, ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, healthCheckNodePort: 30000, ports: [
   {port: 80, protocol: TCP, nodePort: 30001}, {port: 443, protocol: TCP, nodePort: 30002}]}}`,
-			`{type: NodePort, ports: [{port: 80, protocol: TCP}, {port: 443, protocol: TCP, nodePort: 30002}]}`,
+			`{type: NodePort, healthCheckNodePort: 30000, ports: [{port: 80, protocol: TCP, nodePort: 30001}, {port: 443, protocol: TCP, nodePort: 30002}]}`,
 		},
 		"what a user set": {
 			`{apiVersion: v1, kind: Service, metadata: {` + managed + `"f:spec": {"f:ipFamilyPolicy": {}, "f:ipFamilies": {}}}}]}, spec: {ipFamilies: [IPv4, IPv6], ipFamilyPolicy: RequireDualStack}}`,

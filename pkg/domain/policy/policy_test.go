@@ -172,7 +172,8 @@ func TestOwn(t *testing.T) {
 	}{
 		"the webhooks":                {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validating-config", nil, nil, nil, true},
 		"webhooks of a chart":         {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "ingress.karmada.io", nil, nil, nil, false},
-		"an admission policy":         {"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "agents.karmada.io", nil, nil, nil, true},
+		"an admission policy":         {"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "agents.karmada.io", nil, map[string]string{"karmada.io/system": "true"}, nil, true},
+		"one of a user":               {"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "teams.karmada.io", nil, nil, nil, false},
 		"a CRD":                       {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "works.work.karmada.io", nil, nil, nil, true},
 		"a CRD of a user":             {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.example.karmada.io", nil, nil, nil, false},
 		"a CRD that members need":     {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", nil, nil, nil, false},
@@ -182,6 +183,13 @@ func TestOwn(t *testing.T) {
 		"one that does not act":       {"apiregistration.k8s.io/v1", "APIService", "v1.example.io", map[string]any{}, nil, map[string]string{"propagation.karmada.io/inert": "{}"}, false},
 		"a default role":              {"rbac.authorization.k8s.io/v1", "ClusterRole", "edit", nil, map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}, nil, true},
 		"a role of a chart":           {"rbac.authorization.k8s.io/v1", "ClusterRole", "karmada-dashboard", nil, nil, nil, false},
+		"a role of metrics-server":    {"rbac.authorization.k8s.io/v1", "ClusterRole", "system:metrics-server", nil, nil, nil, false},
+		"its aggregated role":         {"rbac.authorization.k8s.io/v1", "ClusterRole", "system:aggregated-metrics-reader", nil, map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}, nil, false},
+		"its binding":                 {"rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "metrics-server:system:auth-delegator", nil, nil, nil, false},
+		"a built-in priority":         {"scheduling.k8s.io/v1", "PriorityClass", "system-node-critical", nil, nil, nil, true},
+		"a priority of a user":        {"scheduling.k8s.io/v1", "PriorityClass", "system-batch", nil, nil, nil, false},
+		"a built-in namespace":        {"v1", "Namespace", "kube-node-lease", nil, nil, nil, true},
+		"a namespace of a network":    {"v1", "Namespace", "kube-flannel", nil, nil, nil, false},
 		"a namespace":                 {"v1", "Namespace", "karmada-es-member1", nil, nil, nil, true},
 		"a namespace of a user":       {"v1", "Namespace", "default", nil, nil, nil, false},
 		"the CA of the control plane": {"v1", "ConfigMap", "kube-root-ca.crt", nil, nil, nil, true},
@@ -196,8 +204,8 @@ func TestOwn(t *testing.T) {
 			if tc.spec != nil {
 				obj.Object["spec"] = tc.spec
 			}
-			if got := Own(obj); got != tc.want {
-				t.Errorf("got %v", got)
+			if got := Own(obj); (got != "") != tc.want {
+				t.Errorf("got %q", got)
 			}
 			all := cpp("all")
 			all.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: tc.apiVersion, Kind: tc.kind}}

@@ -19,12 +19,12 @@ func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
 
 // MatchesOwn reports whether the policy selects an object of the control plane itself.
 func MatchesOwn(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
-	return Own(obj) && selects(obj, p) != match.None
+	return Own(obj) != "" && selects(obj, p) != match.None
 }
 
 // Specificity returns how specifically the policy selects the object, or match.None if it does not propagate it.
 func Specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
-	if priority := selects(obj, p); priority == match.None || !Own(obj) {
+	if priority := selects(obj, p); priority == match.None || Own(obj) == "" {
 		return priority
 	}
 	return match.None

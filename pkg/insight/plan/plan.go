@@ -163,7 +163,7 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 	if s.binding != nil {
 		s.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
 	}
-	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
+	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) != "" || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
 		return s
 	}
 	if s.policy = p.keeper(t); s.policy != nil {

@@ -103,6 +103,7 @@ const (
 	NotYetDelivered     Cause = "NotYetDelivered"
 	ApplyFailed         Cause = "ApplyFailed"
 	Contested           Cause = "Contested"
+	NodePortTaken       Cause = "NodePortTaken"
 	InterpreterFailed   Cause = "InterpreterFailed"
 	NotYetReported      Cause = "NotYetReported"
 	Unhealthy           Cause = "Unhealthy"

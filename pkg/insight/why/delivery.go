@@ -162,6 +162,9 @@ func (e *explainer) applied(name string, work *workv1alpha1.Work, unready *findi
 // appliedProblem returns what a Work reports of objects that were applied, or nil.
 func (e *explainer) appliedProblem(cluster string, work *workv1alpha1.Work) *finding {
 	if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
+		if c.Reason == workv1alpha1.WorkNodePortTakenReason {
+			return found(NodePortTaken, "set nodePort in the template to one that is free in all clusters, if it has to be the same", "applied with other node ports in cluster %s: %s", cluster, Line(c.Message))
+		}
 		return found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", cluster, Line(c.Message))
 	}
 	if c := meta.FindStatusCondition(work.Status.Conditions, interpreted); c != nil && c.Status == metav1.ConditionFalse {

@@ -67,8 +67,8 @@ func (e *explainer) policy() (*Stage, *finding) {
 	if names.ReservedNamespace(e.object.Namespace) {
 		return nil, found(NamespaceSkipped, "create it in another namespace", "it stays in the control plane, as all in namespace %s", e.object.Namespace)
 	}
-	if policy.Own(e.Template) {
-		return nil, found(OwnObject, "", "it stays in the control plane: it is a part of its API server, which no policy propagates")
+	if rule := policy.Own(e.Template); rule != "" {
+		return nil, found(OwnObject, "", "it stays in the control plane, and no policy propagates it: %s", rule)
 	}
 	claim, claimed := policy.Of(e.Template)
 	best, all := e.selecting()

@@ -144,8 +144,9 @@ const (
 	WorkApplied = "Applied"
 	// WorkDispatching reports whether the objects are written to the cluster.
 	WorkDispatching = "Dispatching"
-	// WorkContested is True while another field manager in the cluster changes fields again after each write, and absent
-	// otherwise. These fields are written once a minute. Bindings have the condition too.
+	// WorkContested is True while another field manager in the cluster changes fields again after each write, or the cluster has
+	// other node ports than the control plane allocated, and absent otherwise. Such fields are written once a minute, such ports
+	// stay as they are. Bindings have the condition too.
 	WorkContested = "Contested"
 	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
 	WorkProgressing = "Progressing"
@@ -157,8 +158,9 @@ const (
 const (
 	WorkAppliedSuccessReason = "AppliedSuccessful"
 	WorkAppliedFailedReason  = "AppliedFailed"
-	// WorkContestedReason is that of the condition Contested.
-	WorkContestedReason = "ChangedInMember"
+	// WorkContestedReason is that of the condition Contested about fields, WorkNodePortTakenReason if it is about node ports only.
+	WorkContestedReason     = "ChangedInMember"
+	WorkNodePortTakenReason = "NodePortTaken"
 	// WorkImmutableFieldReason is the reason if all errors are about immutable fields: repeating the write does not help.
 	WorkImmutableFieldReason   = "ImmutableField"
 	WorkAppliedSuccessMessage  = "Manifest has been successfully applied"

@@ -74,6 +74,9 @@ const (
 	// InertAnnotation is set on a template that the control plane deactivated on its own API server, such as a webhook
 	// configuration. The value is a JSON object with the fields that were removed; the manifests of Works have them.
 	InertAnnotation = "propagation.karmada.io/inert"
+	// AllocatedNodePortsAnnotation lists the node ports of a Service that the API server of the control plane allocated, as
+	// PORT/PROTOCOL=NODEPORT with commas between them. A member in which one is taken allocates another.
+	AllocatedNodePortsAnnotation = "propagation.karmada.io/allocated-node-ports"
 	// SystemLabel marks objects that the control plane creates for its own use.
 	SystemLabel = "karmada.io/system"
 	// SystemLabelValue is the value of SystemLabel.

@@ -44,8 +44,8 @@ type summary struct {
 	targeted     bool
 	fullyApplied bool
 	progress     progress
-	// contested is the message of the condition Contested; empty if no cluster has it.
-	contested string
+	// contested is the message of the condition Contested, with its reason; empty if no cluster has it.
+	contested, contestedReason string
 	// revision differs when one of the Works differs.
 	revision uint64
 	// moving is set while the workload is evicted from a cluster and not stable in the
@@ -124,7 +124,10 @@ func (s *summary) addContested(cluster string, work *workv1alpha1.Work) {
 	}
 	message := plaintext.Line("Cluster "+cluster+": "+condition.Message, maxMessage)
 	if s.contested == "" || message < s.contested {
-		s.contested = message
+		s.contested, s.contestedReason = message, workv1alpha1.WorkContestedReason
+		if condition.Reason == workv1alpha1.WorkNodePortTakenReason { // of no other text of an agent
+			s.contestedReason = condition.Reason
+		}
 	}
 }
 

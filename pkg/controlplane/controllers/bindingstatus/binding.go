@@ -130,7 +130,7 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 			core.ConfirmCreated(binding, status)
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
-		setContested(status, sum.contested, now)
+		setContested(status, sum.contested, sum.contestedReason, now)
 	})
 	if err != nil {
 		return result{}, err
@@ -174,13 +174,13 @@ func sameConditions(status *workv1alpha2.ResourceBindingStatus, applied *metav1.
 }
 
 // setContested sets the condition Contested, or removes it if there is no message.
-func setContested(status *workv1alpha2.ResourceBindingStatus, message string, now time.Time) {
+func setContested(status *workv1alpha2.ResourceBindingStatus, message, reason string, now time.Time) {
 	if message == "" {
 		meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.WorkContested)
 		return
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkContestedReason, Message: message, LastTransitionTime: metav1.NewTime(now),
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now),
 	})
 }
 

@@ -47,7 +47,7 @@ func (r *heldReporter) own(p policyv1alpha1.Policy) []string {
 	var out []string
 	for _, rs := range p.PropagationSpec().ResourceSelectors {
 		for _, obj := range r.selected(p, rs) {
-			if line := named(obj) + " belongs to the control plane and is not propagated"; policy.MatchesOwn(obj, p) && !slices.Contains(out, line) {
+			if line := named(obj) + " belongs to the control plane and is not propagated: " + policy.Own(obj); policy.MatchesOwn(obj, p) && !slices.Contains(out, line) {
 				out = append(out, line)
 			}
 		}

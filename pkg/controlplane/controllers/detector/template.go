@@ -59,7 +59,7 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		r.waiting.remove(key.objectKey)
 		return reconcile.Result{}, nil
 	}
-	if policy.Own(obj) {
+	if policy.Own(obj) != "" {
 		return reconcile.Result{}, r.claims.releaseOwn(ctx, obj)
 	}
 	claim, claimed := policy.Of(obj)

@@ -433,7 +433,7 @@ func TestTemplate_OwnObjectsAreReleased(t *testing.T) {
 	if err := h.reconcilePolicy(late); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`Warning OwnObjectNotPropagated Deployment "default/nginx" belongs to the control plane and is not propagated`}
+	want := []string{`Warning OwnObjectNotPropagated Deployment "default/nginx" belongs to the control plane and is not propagated: it has the label karmada.io/system`}
 	if diff := cmp.Diff(want, h.published()); diff != "" {
 		t.Error(diff)
 	}

@@ -106,7 +106,7 @@ func (r *unmatchedReporter) reportedBefore(ctx context.Context, obj *unstructure
 // it needs no policy to get to members.
 func expectsPolicy(obj *unstructured.Unstructured) bool {
 	labels := obj.GetLabels()
-	if metav1.GetControllerOf(obj) != nil || policy.Own(obj) {
+	if metav1.GetControllerOf(obj) != nil || policy.Own(obj) != "" {
 		return false
 	}
 	gk := obj.GroupVersionKind().GroupKind()

@@ -64,7 +64,8 @@ func (r *reporter) report(ctx context.Context, work *workv1alpha1.Work, s *workS
 		facts.Result = &rep.result.Result
 	}
 	workstatus.SetConditions(after, facts, now)
-	workstatus.SetContested(after, s.contested(), now)
+	fields, ports := s.contested()
+	workstatus.SetContested(after, fields, ports, now)
 	var err error
 	change := workstatus.Stable
 	if rep.reachable && workstatus.Applied(after) && len(s.objects) > 0 {
@@ -95,6 +96,10 @@ func (r *reporter) report(ctx context.Context, work *workv1alpha1.Work, s *workS
 	s.dirtySince = time.Time{}
 	r.debouncer.Written(work.Name)
 	r.publish(work, before, after, rep)
+	if old := meta.FindStatusCondition(before.Conditions, workv1alpha1.WorkContested); len(ports) > 0 &&
+		(old == nil || old.Message != meta.FindStatusCondition(after.Conditions, workv1alpha1.WorkContested).Message) {
+		r.events.nodePorts(work, s, r.cluster)
+	}
 	return status.WrittenTTL, err // to detect that the write was undone by a restore
 }
 
@@ -157,6 +162,7 @@ const (
 	reasonSyncSucceed = "SyncSucceed"
 	reasonSyncFailed  = "SyncFailed"
 	reasonDispatching = "WorkDispatching"
+	reasonNodePort    = workv1alpha1.WorkNodePortTakenReason
 )
 
 // events records what was done. A success is recorded on the template only, and only
@@ -216,6 +222,22 @@ func (e events) failedFor(o failedObject, cluster string) {
 	if o.template != nil {
 		e.applied.Event(o.template, corev1.EventTypeWarning, reasonSyncFailed,
 			fmt.Sprintf("Failed to create or update resource(%s) in member cluster(%s): %s", o.name, cluster, o.message))
+	}
+}
+
+// nodePorts records, on the Work and the templates of Services, that the cluster has other node ports than the control plane.
+func (e events) nodePorts(work *workv1alpha1.Work, s *workState, cluster string) {
+	for i, o := range s.objects {
+		lines := o.applied.NodePorts()
+		if len(lines) == 0 {
+			continue
+		}
+		service := failure(work.Spec.Workload.Manifests[i].Raw, errors.New(strings.Join(lines, "; ")))
+		message := fmt.Sprintf("Resource(%s) has other node ports in member cluster(%s): %s", service.name, cluster, service.message)
+		e.applied.Event(work, corev1.EventTypeWarning, reasonNodePort, message)
+		if service.template != nil {
+			e.applied.Event(service.template, corev1.EventTypeWarning, reasonNodePort, message)
+		}
 	}
 }
 

@@ -59,15 +59,19 @@ type object struct {
 	epoch uint64
 }
 
-// contested returns a line for each field that another field manager in the member changes again after each write.
-func (s *workState) contested() []string {
-	var out []string
+// contested returns a line for each field that another field manager in the member changes again after each write, and for each
+// node port instead of which the member has another one.
+func (s *workState) contested() (fields, ports []string) {
 	for _, o := range s.objects {
+		name := o.gvk.Kind + " " + strings.TrimPrefix(o.key.String(), "/")
 		for _, f := range o.applied.Contested() {
-			out = append(out, fmt.Sprintf("%s of %s %s by %q", f.Path, o.gvk.Kind, strings.TrimPrefix(o.key.String(), "/"), f.Manager))
+			fields = append(fields, fmt.Sprintf("%s of %s by %q", f.Path, name, f.Manager))
+		}
+		for _, line := range o.applied.NodePorts() {
+			ports = append(ports, line+" ("+name+")")
 		}
 	}
-	return out
+	return fields, ports
 }
 
 // works are the states of the Works of one cluster.

@@ -119,6 +119,8 @@ type Applied struct {
 	revision uint64
 	// contest has the fields that are changed in the member; nil if none was.
 	contest *contest
+	// nodePorts has a line for each node port of the manifest instead of which the member has another one.
+	nodePorts []string
 	// response is the object as the member returned it, until it is observed.
 	response *member.Snapshot
 }
@@ -133,9 +135,12 @@ func (a Applied) UID() types.UID { return a.uid }
 // Contested returns the fields that another field manager in the member changes again after each write.
 func (a Applied) Contested() []Contested { return a.contest.list() }
 
+// NodePorts returns a line for each node port that the control plane allocated and instead of which the member has another one.
+func (a Applied) NodePorts() []string { return a.nodePorts }
+
 // Outdated returns the value after a change of the manifest.
 func (a Applied) Outdated() Applied {
-	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest}
+	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest, nodePorts: a.nodePorts}
 }
 
 // WithRevision returns the value for a revision of the rules of the interpreter: an
@@ -174,5 +179,5 @@ func (a Applied) Latest(s *member.Snapshot) *member.Snapshot {
 
 // written returns the value after the member returned the object as desired.
 func (a Applied) written(s member.Snapshot, now time.Time) Applied {
-	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, response: &s}
+	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, nodePorts: a.nodePorts, response: &s}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,6 +96,7 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 			stored, err = w.update(ctx, &a, desired, observed)
 		}
 		if err == nil {
+			a.nodePorts = manifest.KeepNodePorts(desired.DeepCopy(), stored)
 			return w.record(a, stored)
 		}
 		if !outdated(err, observed) {
@@ -230,7 +232,9 @@ func (w *Writer) get(ctx context.Context) (*unstructured.Unstructured, error) {
 func (w *Writer) create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
-	stored, err := w.Resource.Create(ctx, desired, metav1.CreateOptions{})
+	stored, err := withNodePorts(desired, func(desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return w.Resource.Create(ctx, desired, metav1.CreateOptions{})
+	})
 	if !apierrors.IsAlreadyExists(err) {
 		w.Metrics.created(w.GVK, w.Cluster, err)
 	}
@@ -304,13 +308,49 @@ func (w *Writer) retain(manifested, observed *unstructured.Unstructured) (*unstr
 		}
 	}
 	interpreter.RetainUnset(desired, observed)
+	manifest.KeepNodePorts(desired, observed)
 	return desired, nil
 }
 
 func (w *Writer) put(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
-	return w.Resource.Update(ctx, obj, metav1.UpdateOptions{})
+	return withNodePorts(obj, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return w.Resource.Update(ctx, obj, metav1.UpdateOptions{})
+	})
+}
+
+// withNodePorts writes an object. Node ports that the control plane allocated and the member refuses are left out, in the end all
+// of them: it names one at a time.
+func withNodePorts(obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	stored, err := write(obj)
+	for n := 1; n < maxAttempts && err != nil; n++ {
+		refused := refusedNodePort(err)
+		without := manifest.DropNodePorts(obj, func(path string) bool { return refused(path) || n == maxAttempts-1 && refused("") })
+		if without == nil {
+			break
+		}
+		obj = without
+		stored, err = write(obj)
+	}
+	return stored, err
+}
+
+// refusedNodePort reports whether an API server refuses the node port at a path, or any node port for "", because it is taken or
+// outside of its range. These are the words of its allocator.
+func refusedNodePort(err error) func(path string) bool {
+	var refused []string
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && apierrors.IsInvalid(err) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if strings.HasPrefix(cause.Field, "spec.ports[") && strings.Contains(cause.Message, "provided port is ") {
+				refused = append(refused, cause.Field)
+			}
+		}
+	}
+	if strings.Contains(err.Error(), "HealthCheck NodePort") {
+		refused = append(refused, "spec.healthCheckNodePort")
+	}
+	return func(path string) bool { return slices.Contains(refused, path) || path == "" && len(refused) > 0 }
 }
 
 // owned reports whether an object belongs to the Work: it is managed by Karmada, and its

@@ -29,20 +29,35 @@ const (
 	// messageContested begins the message of the condition Contested.
 	messageContested = "Changed in the cluster again and again, and therefore written again once a minute only. To keep what the cluster sets, " +
 		"add a retention rule (ResourceInterpreterCustomization) or leave the field out of the template: "
+	// messageNodePorts begins the part about node ports.
+	messageNodePorts = "Node ports that the control plane allocated are taken in the cluster, which keeps others. " +
+		"To have the same in all clusters, set nodePort in the template to one that is free in all: "
 )
 
 // maxContested is the limit of the message of the condition Contested, in bytes.
 const maxContested = 4 << 10
 
-// SetContested sets or removes the condition Contested, which names fields, the objects that have them, and who changes them.
-func SetContested(status *workv1alpha1.WorkStatus, fields []string, now time.Time) {
-	if len(fields) == 0 {
+// SetContested sets or removes the condition Contested, which names fields, the objects that have them, and who changes them, and
+// node ports.
+func SetContested(status *workv1alpha1.WorkStatus, fields, ports []string, now time.Time) {
+	var messages []string
+	reason := workv1alpha1.WorkContestedReason
+	if len(fields) > 0 {
+		messages = append(messages, messageContested+strings.Join(fields, "; "))
+	}
+	if len(ports) > 0 {
+		messages = append(messages, messageNodePorts+strings.Join(ports, "; "))
+	}
+	switch {
+	case len(messages) == 0:
 		meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.WorkContested)
 		return
+	case len(fields) == 0:
+		reason = workv1alpha1.WorkNodePortTakenReason
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkContestedReason,
-		Message: plaintext.Line(messageContested+strings.Join(fields, "; "), maxContested), LastTransitionTime: metav1.NewTime(now),
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: reason,
+		Message: plaintext.Line(strings.Join(messages, ". "), maxContested), LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
