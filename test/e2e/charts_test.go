@@ -2,15 +2,19 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
 // The test of docs/charts.md: what charts install acts in the members, and not on the control plane that holds it.
@@ -80,6 +84,30 @@ spec:
 		return nil
 	}
 	eventually(t, ingress)
+
+	// Who may write policies, but not this webhook, does not take it out of effect; who may update it keeps it in effect.
+	a := newAttackers(t)
+	tenant := a.client(a.serviceAccount(ns, "policies"))
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: ns + "-policies"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"policy.karmada.io"}, Resources: []string{"clusterpropagationpolicies"}, Verbs: []string{"*"}}},
+	}
+	granted := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: clusterRole(role.Name), Subjects: subject(ns, "policies")}
+	a.must(errors.Join(a.admin.Create(t.Context(), role), a.admin.Create(t.Context(), granted)))
+	t.Cleanup(func() { ctl("", "delete", "clusterrole,clusterrolebinding", role.Name) })
+	cpp := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	cpp.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: hook}}
+	eventually(t, func() error { // the right takes effect with a delay
+		err := tenant.Create(t.Context(), cpp)
+		if err == nil || !strings.Contains(err.Error(), `may not update validatingwebhookconfigurations.admissionregistration.k8s.io "`+hook+`"`) {
+			return fmt.Errorf("a policy of who may not update the webhook: %w", err)
+		}
+		return nil
+	})
+	must(t, "annotate", "validatingwebhookconfiguration", hook, "propagation.karmada.io/keep-active=true")
+	eventually(t, is("", "", "validatingwebhookconfiguration/"+hook, condition+inert, ""))
+	must(t, "annotate", "validatingwebhookconfiguration", hook, "propagation.karmada.io/keep-active-")
+	eventually(t, is("", "", "validatingwebhookconfiguration/"+hook, condition, "false"))
 
 	// The webhooks of the control plane itself, which the policy selects too, are not propagated, and the policy says so.
 	if err := absent("member1", "", "validatingwebhookconfiguration/validating-config")(); err != nil {

@@ -27,7 +27,6 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 )
 
 // attackers makes users of the control plane with credentials of their own.
@@ -228,7 +227,7 @@ func TestTenant_StaysInItsNamespace(t *testing.T) {
 		if err := a.admin.Get(ctx, client.ObjectKey{Namespace: ns, Name: "web-configmap"}, b); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(b.Status.Conditions, delivery.Condition); c != nil {
+		if c := meta.FindStatusCondition(b.Status.Conditions, workv1alpha2.Deliverable); c != nil {
 			return fmt.Errorf("condition %+v stays", c)
 		}
 		return nil
@@ -279,7 +278,7 @@ func (a *attackers) refused(b *workv1alpha2.ResourceBinding, because string) err
 	if err := a.admin.Get(a.Context(), client.ObjectKeyFromObject(b), stored); err != nil {
 		return err
 	}
-	c := meta.FindStatusCondition(stored.Status.Conditions, delivery.Condition)
+	c := meta.FindStatusCondition(stored.Status.Conditions, workv1alpha2.Deliverable)
 	if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, because) {
 		return fmt.Errorf("binding %s of %+v: condition %+v, want one about %q", b.Name, stored.Spec.Resource, c, because)
 	}

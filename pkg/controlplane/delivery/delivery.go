@@ -20,11 +20,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// Condition is the type of the condition of a binding that is False while
-// something of it is not delivered because it must not be. A binding without the
-// condition delivers.
-const Condition = "Deliverable"
-
 // Reasons of the condition.
 const (
 	// ReasonForeignNamespace is for a template of another namespace.
@@ -46,6 +41,8 @@ const (
 	ReasonOverrideTooLarge = "OverrideTooLarge"
 	// ReasonWorkTooLarge is for a template that is too large to be stored in a Work.
 	ReasonWorkTooLarge = "WorkTooLarge"
+	// ReasonActsInControlPlane is for a template that would act on the control plane, which cannot deactivate it.
+	ReasonActsInControlPlane = "ActsInControlPlane"
 	// ReasonDeletionSuspended is for an object that is not deleted from a cluster while dispatching to it is suspended.
 	ReasonDeletionSuspended = "DeletionSuspended"
 	// ReasonTypeDeleted is for a template that was deleted with the CRD of its type: its

@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,12 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 const (
 	// reviewTimeout bounds the reviews of one policy; API servers wait 3 s for the webhook.
 	reviewTimeout = 2 * time.Second
-	// reviewedKinds limits the kinds that an OverridePolicy selects, for each is a review, and parallelReviews how many
+	// reviewedKinds limits the kinds that an OverridePolicy selects, and the objects that a ClusterPropagationPolicy deactivates, for each is a review, and parallelReviews how many
 	// of them are sent at the same time.
 	reviewedKinds, parallelReviews = 64, 8
 )
@@ -65,84 +68,141 @@ func (a *Access) overridden(ctx context.Context, req *admission.Request, p *poli
 	if a == nil || !specChanged(req) {
 		return nil
 	}
-	path := field.NewPath("spec", "resourceSelectors")
-	kinds, err := a.kinds(p.Spec.ResourceSelectors, path)
-	if err != nil {
-		return err
+	kinds := []selectedKind{{field.NewPath("spec", "resourceSelectors"), schema.GroupResource{Group: "*", Resource: "*"}, ""}}
+	if len(p.Spec.ResourceSelectors) > 0 {
+		var err error
+		if kinds, err = a.kinds(p.Spec.ResourceSelectors, false, func(schema.GroupKind) bool { return true }); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
+	denied, err := a.denied(ctx, req, kinds)
+	return errors.Join(err, refused(denied, func(k selectedKind) string {
+		if k.resource.Resource == "*" {
+			return fmt.Sprintf("a policy without selectors changes objects of every kind, and user %q may not update all of them in namespace %q: select the kinds",
+				req.UserInfo.Username, req.Namespace)
+		}
+		return k.may(req, "may not") + ", so no OverridePolicy of this user changes them in clusters"
+	}))
+}
+
+// deactivated returns why the author of a request may not have objects deactivated in the control plane by a policy that selects
+// them, or nil: a template that acts there, such as a webhook configuration, does not while a policy claims it. That takes the
+// right to update the object, or all of the kind for a selector without a name, also of objects that do not exist yet. Only specs
+// that are new or changed are reviewed.
+func (a *Access) deactivated(ctx context.Context, req *admission.Request, p *policyv1alpha1.ClusterPropagationPolicy) error {
+	if a == nil || !specChanged(req) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	kinds, err := a.kinds(p.Spec.ResourceSelectors, false, manifest.MayAct)
+	if err != nil {
+		return err
+	}
+	denied, err := a.denied(ctx, req, kinds)
+	if err != nil || len(denied) == 0 {
+		return err
+	}
+	// Who may not update all of a kind may update objects by name.
+	if kinds, err = a.kinds(p.Spec.ResourceSelectors, true, manifest.MayAct); err != nil {
+		return err
+	}
+	denied, err = a.denied(ctx, req, slices.DeleteFunc(kinds, func(k selectedKind) bool {
+		return !slices.ContainsFunc(denied, func(all selectedKind) bool { return all.resource == k.resource })
+	}))
+	return errors.Join(err, refused(denied, func(k selectedKind) string {
+		return k.may(req, "may not") + ", which a policy takes out of effect in the control plane: select, by name, what this user may update"
+	}))
+}
+
+// denied returns what the author of a request may not update.
+func (a *Access) denied(ctx context.Context, req *admission.Request, kinds []selectedKind) ([]selectedKind, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelReviews)
-	refusals := make([]*field.Error, len(kinds))
+	allowed := make([]bool, len(kinds))
 	for i, k := range kinds {
-		g.Go(func() error {
-			allowed, err := a.Review(ctx, reviewOf(&req.UserInfo, req.Namespace, k.resource))
-			if err != nil {
-				return failure{fmt.Errorf("reviewing whether user %q may update %s in namespace %q, which an OverridePolicy for them needs; try it again: %w",
-					req.UserInfo.Username, k.resource, req.Namespace, err)}
-			}
-			if !allowed {
-				refusals[i] = k.refusal(req)
+		g.Go(func() (err error) {
+			if allowed[i], err = a.Review(ctx, reviewOf(&req.UserInfo, req.Namespace, k)); err != nil {
+				return failure{fmt.Errorf("reviewing whether %s, which a policy for them needs; try it again: %w", k.may(req, "may"), err)}
 			}
 			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	var refused field.ErrorList
-	for _, r := range refusals {
-		if r != nil {
-			refused = append(refused, r)
+	var out []selectedKind
+	for i := range kinds {
+		if !allowed[i] {
+			out = append(out, kinds[i])
 		}
 	}
-	return refused.ToAggregate()
+	return out, nil
+}
+
+// refused returns an error of the selectors that select what is denied.
+func refused(denied []selectedKind, text func(selectedKind) string) error {
+	var out field.ErrorList
+	for _, k := range denied {
+		out = append(out, field.Forbidden(k.path, text(k)))
+	}
+	return out.ToAggregate()
 }
 
 // selectedKind is a kind that a policy selects, and where.
 type selectedKind struct {
 	path     *field.Path
 	resource schema.GroupResource
+	// name is that of the only object, empty for all.
+	name string
 }
 
-// kinds returns the kinds of selectors, each once.
-func (a *Access) kinds(selectors []policyv1alpha1.ResourceSelector, path *field.Path) ([]selectedKind, error) {
-	if len(selectors) == 0 {
-		return []selectedKind{{path, schema.GroupResource{Group: "*", Resource: "*"}}}, nil
+// kinds returns the kinds of selectors, each once, or each once for every name, of those kinds that are reviewed.
+func (a *Access) kinds(selectors []policyv1alpha1.ResourceSelector, byName bool, reviewed func(schema.GroupKind) bool) ([]selectedKind, error) {
+	path := field.NewPath("spec", "resourceSelectors")
+	type key struct {
+		schema.GroupVersionKind
+		name string
 	}
 	var out []selectedKind
-	known := map[schema.GroupVersionKind]bool{}
+	known := map[key]bool{}
 	for i := range selectors {
-		kind := schema.FromAPIVersionAndKind(selectors[i].APIVersion, selectors[i].Kind)
-		if known[kind] {
+		k := key{schema.FromAPIVersionAndKind(selectors[i].APIVersion, selectors[i].Kind), ""}
+		if byName {
+			k.name = selectors[i].Name
+		}
+		if known[k] || !reviewed(k.GroupKind()) {
 			continue
 		}
-		known[kind] = true
+		known[k] = true
 		if len(out) == reviewedKinds {
 			return nil, field.TooMany(path, len(out)+1, reviewedKinds)
 		}
-		resource, err := a.Resource(kind)
+		resource, err := a.Resource(k.GroupVersionKind)
 		if err != nil {
 			return nil, failure{err}
 		}
-		out = append(out, selectedKind{path.Index(i), resource})
+		out = append(out, selectedKind{path.Index(i), resource, k.name})
 	}
 	return out, nil
 }
 
-// refusal returns the error of a kind that the author may not update.
-func (k *selectedKind) refusal(req *admission.Request) *field.Error {
-	if k.resource.Resource == "*" {
-		return field.Forbidden(k.path, fmt.Sprintf("a policy without selectors changes objects of every kind, and user %q may not update all of them in namespace %q: select the kinds",
-			req.UserInfo.Username, req.Namespace))
+// may returns that the author of a request may, or may not, update what is selected.
+func (k selectedKind) may(req *admission.Request, verb string) string {
+	text := fmt.Sprintf("user %q %s update %s", req.UserInfo.Username, verb, k.resource)
+	if k.name != "" {
+		text += fmt.Sprintf(" %q", k.name)
 	}
-	return field.Forbidden(k.path, fmt.Sprintf("user %q may not update %s in namespace %q, so no OverridePolicy of this user changes them in clusters",
-		req.UserInfo.Username, k.resource, req.Namespace))
+	if req.Namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", req.Namespace)
+	}
+	return text
 }
 
-// reviewOf returns the review whether a user may update the objects of a resource in a namespace.
-func reviewOf(user *authenticationv1.UserInfo, namespace string, resource schema.GroupResource) *authorizationv1.SubjectAccessReviewSpec {
+// reviewOf returns the review whether a user may update what is selected in a namespace.
+func reviewOf(user *authenticationv1.UserInfo, namespace string, k selectedKind) *authorizationv1.SubjectAccessReviewSpec {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for key, value := range user.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
@@ -150,7 +210,7 @@ func reviewOf(user *authenticationv1.UserInfo, namespace string, resource schema
 	return &authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, Groups: user.Groups, UID: user.UID, Extra: extra,
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: "update", Group: resource.Group, Version: "*", Resource: resource.Resource,
+			Namespace: namespace, Verb: "update", Group: k.resource.Group, Version: "*", Resource: k.resource.Resource, Name: k.name,
 		},
 	}
 }

@@ -38,7 +38,13 @@ func (r *reviewer) Create(_ context.Context, obj client.Object, _ ...client.Crea
 	r.reviews = append(r.reviews, review.Spec)
 	attributes := review.Spec.ResourceAttributes
 	resource := schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource}.String()
-	review.Status.Allowed = attributes.Verb == "update" && attributes.Namespace == "ns" && slices.ContainsFunc(r.allowed, func(a string) bool { return a == "*" || a == resource })
+	namespace := "ns"
+	if strings.HasPrefix(resource, "validatingwebhookconfigurations.") || strings.HasPrefix(resource, "customresourcedefinitions.") {
+		namespace = ""
+	}
+	review.Status.Allowed = attributes.Verb == "update" && attributes.Namespace == namespace && slices.ContainsFunc(r.allowed, func(a string) bool {
+		return a == "*" || a == resource || attributes.Name != "" && a == resource+"/"+attributes.Name
+	})
 	return r.failure
 }
 
@@ -97,7 +103,7 @@ func TestAccess_OverridesAreForWhoMayWriteTheKind(t *testing.T) {
 		{name: "an invalid policy is not reviewed", object: overrides(`{apiVersion: apps/v1, kind: Deployment, namespace: other}`, "b"), code: 403, want: "other"},
 		{
 			name: "reviews that fail", object: overrides(selectDeployments, "b"), failure: errors.New("no answer"), reviews: 1, code: 500,
-			want: `reviewing whether user "tenant" may update deployments.apps in namespace "ns", which an OverridePolicy for them needs; try it again: no answer`,
+			want: `reviewing whether user "tenant" may update deployments.apps in namespace "ns", which a policy for them needs; try it again: no answer`,
 		},
 	} {
 		for _, dryRun := range []bool{false, true} {
@@ -144,6 +150,75 @@ func TestAccess_LimitsTheReviews(t *testing.T) {
 	q.object = overrides(strings.Join(selectors[1:], ","), "b")
 	if resp := ask(t, reviewing(r), q); !resp.Allowed || len(r.reviews) != reviewedKinds {
 		t.Errorf("%d reviews, %v", len(r.reviews), resp.Result)
+	}
+}
+
+// A policy takes what acts on the control plane out of effect there. Its author needs the right to do that by hand.
+func TestAccess_DeactivatesWhatTheAuthorMayUpdate(t *testing.T) {
+	const hooks, crds = "validatingwebhookconfigurations.admissionregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"
+	selector := func(apiVersion, kind, rest string) string { return "{apiVersion: " + apiVersion + ", kind: " + kind + rest + "}" }
+	hook := func(rest string) string {
+		return selector("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", rest)
+	}
+	crd := func(name string) string {
+		return selector("apiextensions.k8s.io/v1", "CustomResourceDefinition", ", name: "+name)
+	}
+	deployment := selector("apps/v1", "Deployment", "")
+	var many []string
+	for i := range 2 * reviewedKinds {
+		many = append(many, crd(fmt.Sprintf("c%d.example.io", i)))
+	}
+	for _, tc := range []struct {
+		name, now, before string // selectors
+		namespaced        bool
+		allowed           []string
+		failure           error
+		want              string // part of the refusal; empty if admitted
+		reviews           int
+	}{
+		{name: "what does not act", now: deployment},
+		{name: "a webhook by name, by who may update it", now: hook(", name: a"), allowed: []string{hooks + "/a"}, reviews: 2},
+		{name: "a webhook by name, by who may update all", now: hook(", name: a"), allowed: []string{hooks}, reviews: 1},
+		{
+			name: "a webhook by name, by who may update another", now: deployment + ", " + hook(", name: a"), allowed: []string{hooks + "/b"}, reviews: 2,
+			want: `spec.resourceSelectors[1]: Forbidden: user "tenant" may not update ` + hooks + ` "a"`,
+		},
+		{name: "all of a kind, by who may update one", now: hook(""), allowed: []string{hooks + "/a"}, reviews: 2, want: `user "tenant" may not update ` + hooks + ","},
+		{name: "labels, by who may update one", now: hook(", labelSelector: {matchLabels: {a: b}}"), allowed: []string{hooks + "/a"}, reviews: 2, want: "may not update " + hooks + ","},
+		{name: "labels, by who may update all", now: hook(", labelSelector: {matchLabels: {a: b}}"), allowed: []string{hooks}, reviews: 1},
+		{name: "many, by who may update all", now: strings.Join(many, ", "), allowed: []string{crds}, reviews: 1},
+		{name: "many, by who may not", now: strings.Join(many, ", "), reviews: 1, want: "must have at most 64 items"},
+		{name: "an update that adds one", now: deployment + ", " + hook(", name: a"), before: deployment, reviews: 2, want: `may not update ` + hooks + ` "a"`},
+		{name: "an update that leaves the spec alone", now: hook(""), before: hook("")},
+		{name: "reviews that fail", now: hook(""), failure: errors.New("no answer"), reviews: 1, want: "try it again: no answer"},
+		{name: "a PropagationPolicy, which selects nothing without a namespace", now: hook(", name: a, namespace: ns"), namespaced: true},
+	} {
+		for _, dryRun := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, dry run %v", tc.name, dryRun), func(t *testing.T) {
+				kind, namespace := "ClusterPropagationPolicy", ""
+				if tc.namespaced {
+					kind, namespace = "PropagationPolicy", "ns"
+				}
+				object := func(selectors string) string {
+					return fmt.Sprintf("{apiVersion: policy.karmada.io/v1alpha1, kind: %s, metadata: {name: a, namespace: %q, labels: {%s.karmada.io/permanent-id: x}}, spec: {resourceSelectors: [%s], placement: {}}}", kind, namespace, strings.ToLower(kind), selectors)
+				}
+				q := question{
+					path: "/validate-" + strings.ToLower(kind), namespace: namespace, dryRun: dryRun, object: object(tc.now),
+					user: authenticationv1.UserInfo{Username: "tenant"},
+				}
+				if tc.before != "" {
+					q.operation, q.old = admissionv1.Update, object(tc.before)
+				}
+				r := &reviewer{allowed: tc.allowed, failure: tc.failure}
+				resp := ask(t, reviewing(r), q)
+				if resp.Allowed != (tc.want == "") || !resp.Allowed && !strings.Contains(resp.Result.Message, tc.want) {
+					t.Errorf("admitted %v: %v", resp.Allowed, resp.Result)
+				}
+				if len(r.reviews) != tc.reviews {
+					t.Errorf("%d reviews: %v", len(r.reviews), r.reviews)
+				}
+			})
+		}
 	}
 }
 

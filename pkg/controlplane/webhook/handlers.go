@@ -45,7 +45,7 @@ type Deps struct {
 	Clusters func(ctx context.Context) ([]string, bool)
 	// Served reports whether an API serves a kind. It may be nil.
 	Served func(apiVersion, kind string) bool
-	// Access reviews what the author of an OverridePolicy may change. Nil reviews nothing.
+	// Access reviews what the author of a policy may change. Nil reviews nothing.
 	Access *Access
 	// AllowNoExecute admits ClusterTaintPolicies that evict.
 	AllowNoExecute bool
@@ -121,7 +121,7 @@ func validators(d Deps) map[string]admission.Handler {
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
 			return d.advice(ctx, p)
 		}),
-		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]).
+		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), d.checkClusterPolicy).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 				return append(d.warner(ctx).PropagationPolicy(p), eviction.StateWarnings(p.Spec.Failover)...)
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
@@ -237,6 +237,14 @@ func checkPolicy[T any, P interface {
 		return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
 	}
 	return validation.ValidatePropagationPolicyUpdate(P(obj), before).ToAggregate()
+}
+
+// checkClusterPolicy validates a ClusterPropagationPolicy and reviews what its author may deactivate.
+func (d Deps) checkClusterPolicy(ctx context.Context, req *admission.Request, obj, old *policyv1alpha1.ClusterPropagationPolicy) error {
+	if err := checkPolicy(ctx, req, obj, old); err != nil {
+		return err
+	}
+	return d.Access.deactivated(ctx, req, obj)
 }
 
 // checkOverridePolicy validates an OverridePolicy and reviews what its author may change.

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,7 +44,12 @@ func ActsHere(k schema.GroupKind) bool {
 //   - Webhooks and admission policies get a match condition that is false, the bindings of policies a selector that nothing has.
 //   - A CustomResourceDefinition converts without its webhook, an APIService has no Service, and a PriorityClass is not the
 //     default. The annotation InertAnnotation keeps what was taken out.
+//
+// An object with the annotation KeepActiveAnnotation is reactivated instead.
 func Deactivate(obj *unstructured.Unstructured) bool {
+	if obj.GetAnnotations()[workv1alpha2.KeepActiveAnnotation] == "true" {
+		return Reactivate(obj)
+	}
 	k := kindOf(obj.Object)
 	kept := takeOut(k, obj.Object)
 	if !addConditions(k, obj.Object) && len(kept) == 0 {
@@ -55,6 +61,24 @@ func Deactivate(obj *unstructured.Unstructured) bool {
 	}
 	ensure(ensure(obj.Object, "metadata"), "annotations")[workv1alpha2.InertAnnotation] = string(data)
 	return true
+}
+
+// maxMatchConditions is the most that an API server accepts for a webhook or an admission policy.
+const maxMatchConditions = 64
+
+// CannotDeactivate returns why an API server does not accept what Deactivate makes of a template, or "".
+func CannotDeactivate(obj *unstructured.Unstructured) string {
+	after := obj.DeepCopy()
+	if kindOf(obj.Object).group != "admissionregistration.k8s.io" || !Deactivate(after) {
+		return ""
+	}
+	for _, hook := range append(mapsOf(after.Object["webhooks"]), child(after.Object, "spec")) {
+		if conditions, _ := hook["matchConditions"].([]any); len(conditions) > maxMatchConditions {
+			return fmt.Sprintf("%s %q has %d match conditions, which leaves no room for the one that keeps it from acting on the control plane: remove one, or set the annotation %s: \"true\" to have it act there too",
+				obj.GetKind(), obj.GetName(), maxMatchConditions, workv1alpha2.KeepActiveAnnotation)
+		}
+	}
+	return ""
 }
 
 // addConditions adds what nothing matches to webhooks, admission policies and their bindings.

@@ -1,9 +1,12 @@
 package manifest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -90,6 +93,51 @@ func TestDeactivate(t *testing.T) {
 				t.Errorf("not as before: %s", diff)
 			}
 		})
+	}
+}
+
+func TestDeactivate_NotWhatIsKeptActive(t *testing.T) {
+	obj := object(t, `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a, annotations: {propagation.karmada.io/keep-active: "true"}}, value: 5, globalDefault: true}`)
+	if Deactivate(obj) || obj.Object["globalDefault"] != true {
+		t.Error("it was deactivated")
+	}
+	obj.SetAnnotations(nil)
+	Deactivate(obj)
+	obj.SetAnnotations(map[string]string{
+		workv1alpha2.InertAnnotation: obj.GetAnnotations()[workv1alpha2.InertAnnotation], workv1alpha2.KeepActiveAnnotation: "true",
+	})
+	if !Deactivate(obj) || obj.Object["globalDefault"] != true {
+		t.Error("it was not reactivated")
+	}
+}
+
+func TestCannotDeactivate(t *testing.T) {
+	const condition = "{name: %d, expression: 'true'},"
+	many := func(n int) string {
+		var out strings.Builder
+		for i := range n {
+			fmt.Fprintf(&out, condition, i)
+		}
+		return "matchConditions: [" + out.String() + "]"
+	}
+	hooks := func(n int) string {
+		return "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: b}, {name: c, " + many(n) + "}]}"
+	}
+	policy := "{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingAdmissionPolicy, metadata: {name: a}, spec: {" + many(64) + "}}"
+	inert := object(t, hooks(63))
+	Deactivate(inert)
+	kept := object(t, hooks(64))
+	kept.SetAnnotations(map[string]string{workv1alpha2.KeepActiveAnnotation: "true"})
+	for name, tc := range map[string]struct {
+		obj  *unstructured.Unstructured
+		want bool
+	}{
+		"a webhook with room": {object(t, hooks(63)), false}, "one without": {object(t, hooks(64)), true}, "an admission policy without": {object(t, policy), true},
+		"one that is inert": {inert, false}, "one that is kept active": {kept, false}, "no webhook": {object(t, "{apiVersion: v1, kind: ConfigMap}"), false},
+	} {
+		if got := CannotDeactivate(tc.obj); (got != "") != tc.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

@@ -97,6 +97,7 @@ const (
 	QuotaExceeded       Cause = "QuotaExceeded"
 	SchedulerError      Cause = "SchedulerError"
 	OverrideFailed      Cause = "OverrideFailed"
+	NotDeliverable      Cause = "NotDeliverable"
 	DispatchSuspended   Cause = "DispatchingSuspended"
 	ClusterNotReady     Cause = "ClusterNotReady"
 	ClusterGone         Cause = "ClusterGone"

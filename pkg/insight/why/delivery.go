@@ -103,6 +103,9 @@ func (e *explainer) work() (*Stage, *finding) {
 	}
 	s := &Stage{Name: "work"}
 	var first *finding
+	if c := meta.FindStatusCondition(e.Binding.GetStatus().Conditions, workv1alpha2.Deliverable); c != nil && c.Status == metav1.ConditionFalse {
+		first = found(NotDeliverable, "correct the object or the policy that the message names", "%s: %s", c.Reason, Line(c.Message))
+	}
 	applied := 0
 	for _, t := range e.Targets() {
 		text, problem := e.workIn(t.Name)

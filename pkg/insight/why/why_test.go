@@ -119,6 +119,14 @@ func TestTemplate(t *testing.T) {
 		"no rights to read clusters": {nothing, []string{"Cluster"}, Unhealthy, "1 of 2 replicas ready in 0 of 1 clusters; cluster m1: Unhealthy", "Clusters: cluster is forbidden: no"},
 		"a reserved namespace": {func(u *unstructured.Unstructured, _ []client.Object) { u.SetNamespace("karmada-system") }, nil, NamespaceSkipped,
 			"it stays in the control plane, as all in namespace karmada-system", ""},
+		"a template that must not be delivered": {func(_ *unstructured.Unstructured, o []client.Object) {
+			b := o[1].(*workv1alpha2.ResourceBinding)
+			b.Status.Conditions = append(b.Status.Conditions, metav1.Condition{Type: workv1alpha2.Deliverable, Status: metav1.ConditionFalse, Reason: "WorkTooLarge", Message: "it is too large"})
+		}, nil, NotDeliverable, "WorkTooLarge: it is too large", ""},
+		"other node ports": {func(_ *unstructured.Unstructured, o []client.Object) {
+			w := o[2].(*workv1alpha1.Work)
+			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkNodePortTakenReason, Message: "30001 is 30002 there"})
+		}, nil, NodePortTaken, "applied with other node ports in cluster m1: 30001 is 30002 there", ""},
 		"suspended scheduling": {func(_ *unstructured.Unstructured, o []client.Object) {
 			o[1].(*workv1alpha2.ResourceBinding).Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 		}, nil, SchedulingSuspended, "not scheduled: scheduling is suspended in its binding", ""},

@@ -7,6 +7,8 @@ const (
 	// FullyApplied reports whether the object in every cluster has its desired
 	// state.
 	FullyApplied = "FullyApplied"
+	// Deliverable is False while something of the binding is not delivered because it must not be, and absent otherwise.
+	Deliverable = "Deliverable"
 )
 
 // Reasons of the conditions.
@@ -74,6 +76,9 @@ const (
 	// InertAnnotation is set on a template that the control plane deactivated on its own API server, such as a webhook
 	// configuration. The value is a JSON object with the fields that were removed; the manifests of Works have them.
 	InertAnnotation = "propagation.karmada.io/inert"
+	// KeepActiveAnnotation, set to "true" on such an object, has it act on the API server of the control plane although a policy
+	// claims it.
+	KeepActiveAnnotation = "propagation.karmada.io/keep-active"
 	// AllocatedNodePortsAnnotation lists the node ports of a Service that the API server of the control plane allocated, as
 	// PORT/PROTOCOL=NODEPORT with commas between them. A member in which one is taken allocates another.
 	AllocatedNodePortsAnnotation = "propagation.karmada.io/allocated-node-ports"

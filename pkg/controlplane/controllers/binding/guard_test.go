@@ -3,6 +3,7 @@ package binding
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,7 @@ func (h *harness) deliverable() *metav1.Condition {
 	if err := h.client.Get(h.Context(), h.key, b); err != nil {
 		h.Fatal(err)
 	}
-	return meta.FindStatusCondition(b.GetStatus().Conditions, delivery.Condition)
+	return meta.FindStatusCondition(b.GetStatus().Conditions, workv1alpha2.Deliverable)
 }
 
 func TestReconcile_RefusesForeignTemplates(t *testing.T) {
@@ -127,6 +128,38 @@ func TestReconcile_RefusesForeignTemplates(t *testing.T) {
 }
 
 // Ids are labels: a binding that takes another one's id gets none of its Works.
+// A webhook configuration that a policy claims, but that cannot be deactivated in the control plane, is not delivered; its condition
+// says why. One that nobody claims acts there as its author wants.
+func TestReconcile_RefusesWhatCannotBeDeactivated(t *testing.T) {
+	var conditions []any
+	for i := range 64 {
+		conditions = append(conditions, map[string]any{"name": fmt.Sprint(i), "expression": "true"})
+	}
+	template := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "a", "uid": "uid-a"},
+		"webhooks": []any{map[string]any{"name": "hook", "matchConditions": conditions}},
+	}}
+	claimed := template.DeepCopy()
+	claimed.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"})
+	claimed.SetAnnotations(map[string]string{policyv1alpha1.ClusterPropagationPolicyAnnotation: "p"})
+	b := &workv1alpha2.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "a-validatingwebhookconfiguration", Labels: map[string]string{workv1alpha2.ClusterResourceBindingPermanentIDLabel: "id-b"}},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: template.GetAPIVersion(), Kind: template.GetKind(), Name: "a"}, Clusters: targets(map[string]int32{"m1": 0}),
+		},
+	}
+	h := newHarness(t, claimed, b)
+	h.mustReconcile()
+	if condition := h.deliverable(); condition == nil || condition.Reason != delivery.ReasonActsInControlPlane || !strings.Contains(condition.Message, "64 match conditions") || len(h.clustersWithWorks()) > 0 {
+		t.Errorf("condition %+v, works in %v", condition, h.clustersWithWorks())
+	}
+	h.setTemplates(template)
+	h.mustReconcile()
+	if condition := h.deliverable(); condition != nil || len(h.clustersWithWorks()) != 1 {
+		t.Errorf("condition %+v, works in %v", condition, h.clustersWithWorks())
+	}
+}
+
 func TestReconcile_WorksOfAnotherBindingStay(t *testing.T) {
 	other := deployment()
 	other.SetNamespace("other")

@@ -119,7 +119,7 @@ func (p *plane) typeGone(t *testing.T) {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the CRD is still there: %w", err)
 		}
-		condition := meta.FindStatusCondition(p.binding("g-guestbook").Status.Conditions, delivery.Condition)
+		condition := meta.FindStatusCondition(p.binding("g-guestbook").Status.Conditions, workv1alpha2.Deliverable)
 		if condition == nil || condition.Reason != delivery.ReasonTypeDeleted || !strings.Contains(condition.Message, "guestbooks.example.io") &&
 			!strings.Contains(condition.Message, "Guestbook in group example.io") {
 			return fmt.Errorf("the condition is %v", condition)
@@ -134,7 +134,7 @@ func (p *plane) typeGone(t *testing.T) {
 	p.must(p.client.Create(t.Context(), crd.DeepCopy()))
 	testenv.Eventually(t, eventLimit, func(ctx context.Context) error { return p.client.Create(ctx, guestbook("2")) })
 	after := p.replaced(before)
-	if meta.FindStatusCondition(after.Status.Conditions, delivery.Condition) != nil {
+	if meta.FindStatusCondition(after.Status.Conditions, workv1alpha2.Deliverable) != nil {
 		t.Errorf("the conditions are %v", after.Status.Conditions)
 	}
 	p.carried("Guestbook", "g", map[string]string{"m2": "2"}, dataOf)

@@ -29,7 +29,9 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -199,6 +201,13 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	if err != nil {
 		return outcome{}, err
 	}
+	if text := manifest.CannotDeactivate(template); text != "" {
+		if _, claimed := policy.Of(template); claimed {
+			refusal := &delivery.Refusal{Reason: delivery.ReasonActsInControlPlane, Message: text}
+			r.events.refused(b, refusal)
+			return outcome{binding: b, known: true, refusal: refusal}, nil
+		}
+	}
 	if b, err = r.addFinalizer(ctx, b); err != nil {
 		return outcome{}, client.IgnoreNotFound(err)
 	}
@@ -274,11 +283,11 @@ func (r *reconciler) writeCondition(ctx context.Context, b workv1alpha2.Binding,
 	var none status.Written[*workv1alpha2.ResourceBindingStatus]
 	_, err := r.status.Write(ctx, b, &none, func(s *workv1alpha2.ResourceBindingStatus) {
 		if refusal == nil {
-			meta.RemoveStatusCondition(&s.Conditions, delivery.Condition)
+			meta.RemoveStatusCondition(&s.Conditions, workv1alpha2.Deliverable)
 			return
 		}
 		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-			Type: delivery.Condition, Status: metav1.ConditionFalse, Reason: refusal.Reason,
+			Type: workv1alpha2.Deliverable, Status: metav1.ConditionFalse, Reason: refusal.Reason,
 			Message:            refusal.Message[:min(len(refusal.Message), maxMessage)],
 			LastTransitionTime: metav1.NewTime(r.clock.Now()),
 		})

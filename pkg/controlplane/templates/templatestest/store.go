@@ -44,6 +44,9 @@ func Resources() []*metav1.APIResourceList {
 		{GroupVersion: "scheduling.k8s.io/v1", APIResources: []metav1.APIResource{
 			{Name: "priorityclasses", Kind: "PriorityClass", Verbs: all},
 		}},
+		{GroupVersion: "admissionregistration.k8s.io/v1", APIResources: []metav1.APIResource{
+			{Name: "validatingwebhookconfigurations", Kind: "ValidatingWebhookConfiguration", Verbs: all},
+		}},
 		{GroupVersion: "apiextensions.k8s.io/v1", APIResources: []metav1.APIResource{
 			{Name: "customresourcedefinitions", Kind: "CustomResourceDefinition", Verbs: all},
 		}},
