@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
@@ -50,6 +51,7 @@ func (d clusterDescriber) Describe(namespace, name string, settings describe.Des
 	if err != nil {
 		return "", err
 	}
+	rest = masked(rest, cluster)
 	if !d.showAPIs {
 		rest = withoutSection(rest, "API Enablements")
 	}
@@ -62,6 +64,15 @@ func (d clusterDescriber) Describe(namespace, name string, settings describe.Des
 		return "", err
 	}
 	return head + "\n" + rest, nil
+}
+
+// masked returns the description of a cluster without the credentials for its proxy.
+func masked(text string, c *clusterv1alpha1.Cluster) string {
+	text = withoutSection(text, "Proxy Header")
+	if c.Spec.ProxyURL == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, c.Spec.ProxyURL, manifest.MaskUser(c.Spec.ProxyURL))
 }
 
 // evictions returns the evictions from a cluster that are under way; none if the bindings may not be read.
@@ -87,6 +98,9 @@ func summary(c *clusterv1alpha1.Cluster, evictions []failover.Eviction, now time
 	line("  Mode", string(c.Spec.SyncMode))
 	line("  Version", orNone(c.Status.KubernetesVersion))
 	line("  Schedulable", schedulableOf(c))
+	if len(c.Spec.ProxyHeader) > 0 {
+		line("  Proxy headers", fmt.Sprintf("%d, whose values are not shown", len(c.Spec.ProxyHeader)))
+	}
 	line("  Taints", orNone(member.FormatTaints(c.Spec.Taints)))
 	leaving := evictionLines(evictions, now)
 	if stopped := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped); stopped != nil && stopped.Status == metav1.ConditionTrue {

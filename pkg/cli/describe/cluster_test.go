@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,5 +86,17 @@ func TestWithoutSection(t *testing.T) {
 	want := "Name: m\nStatus:\n  Conditions:\n    Type: Ready\nEvents:  <none>\n"
 	if got := withoutSection(in, "API Enablements"); got != want {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestMasked(t *testing.T) {
+	c := &clusterv1alpha1.Cluster{Spec: clusterv1alpha1.ClusterSpec{ProxyURL: "http://user:hunter2@proxy:3128", ProxyHeader: map[string]string{"X-B": "a", "Authorization": "hunter2"}}}
+	in := "Name: m\nSpec:\n  Proxy Header:\n    Authorization:  hunter2\n    X-B: a\n  Proxy URL:  http://user:hunter2@proxy:3128\n  Sync Mode:  Push\n"
+	if got, want := masked(in, c), "Name: m\nSpec:\n  Proxy URL:  http://***@proxy:3128\n  Sync Mode:  Push\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	head, err := summary(c, nil, time.Now())
+	if err != nil || strings.Contains(head, "hunter2") || !strings.Contains(head, "2, whose values are not shown") {
+		t.Errorf("%s, %v", head, err)
 	}
 }

@@ -20,8 +20,9 @@ const (
 		bindings and interpreter rules, as far as you may read them. "plan --from" computes effects
 		from it without a server.
 
-		Values of Secrets are HMAC-SHA256 hashes with a key that is not kept. All else is stored as it is, such as ConfigMaps
-		and environment variables: keep the file as you keep these.`
+		Values of Secrets, and what override policies set in them, are HMAC-SHA256 hashes with a key that is not kept; so are
+		headers for the proxies of clusters. Users in URLs of proxies are masked. All else is stored as it is, such as
+		ConfigMaps and environment variables: keep the file as you keep these.`
 	snapshotExamples = `
 		# Store the federation, and plan a change of it elsewhere
 		{{.Name}} snapshot -o federation.json

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
@@ -193,5 +195,68 @@ func TestApply_NothingNew(t *testing.T) {
 	before := w.Overrides[0]
 	if err := apply(w); err != nil || w.Overrides[0] != before {
 		t.Errorf("%v: it was replaced", err)
+	}
+}
+
+// TestManifests_OfASnapshot plans with what a snapshot has of a Secret that an override changes: nothing changes, and what cannot be known is
+// named.
+func TestManifests_OfASnapshot(t *testing.T) {
+	secret := "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: s}, data: {a: aHVudGVyMg==, b: eA==}}"
+	overrides := func(replicas string) string {
+		return "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {namespace: ns, name: s}\n" +
+			"spec: {overrideRules: [{targetCluster: {clusterNames: [m1]}, overriders: {plaintext: [{path: /data/a, operator: replace, value: aHVudGVyMw==}]}}, " +
+			"{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/replicas, operator: add, value: " + replicas + "}]}}]}"
+	}
+	w := applied(t).copied()
+	m := NewManifests(func(string) {})
+	for _, text := range []string{secret, "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: ns, name: s}\n" +
+		"spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], placement: {clusterAffinity: {clusterNames: [m1]}}}"} {
+		if err := m.Apply(object(t, text))(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The policy for Secrets is applied when the Deployment is there: it does not fit that.
+	if err := m.Apply(object(t, strings.Replace(overrides("3"), "spec: {", "spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], ", 1)))(w); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range w.Clusters {
+		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "secrets", Kind: "Secret"}}})
+		c.Spec.ProxyURL, c.Spec.ProxyHeader = "http://user:hunter4@proxy", map[string]string{"Authorization": "hunter4"}
+	}
+	w = propagatedIn(t, w)
+	var file bytes.Buffer
+	if err := w.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"hunter", "aHVudGVyM"} {
+		if strings.Contains(file.String(), value) {
+			t.Errorf("the snapshot has %s", value)
+		}
+	}
+	contents, err := snapshot.Read(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := *w
+	read.Contents = *contents
+	for name, tc := range map[string]struct{ manifest, want, unknown string }{
+		"the same policy": {strings.Replace(overrides("3"), "spec: {", "spec: {resourceSelectors: [{apiVersion: v1, kind: Secret}], ", 1), "Secret ns/s unknown: whether its data changes in cluster m1: the snapshot has hashes of it", "whether its data changes in cluster m1: the snapshot has hashes of it"},
+		"the same Secret": {secret, "Secret ns/s unknown: whether its data changes in cluster m1: the snapshot has hashes of it", "whether its data changes in cluster m1: the snapshot has hashes of it"},
+		"a label":         {strings.Replace(secret, "name: s", "name: s, labels: {x: z}", 1), "Secret ns/s m1 update 0->0 metadata.labels.x\nSecret ns/s unknown: whether its data changes in cluster m1: the snapshot has hashes of it", "whether its data changes in cluster m1: the snapshot has hashes of it"},
+		"a Deployment":    {strings.Replace(nginx, "1.19.0", "1.20", 1), "Deployment ns/web m1 update 2->2 spec.template.spec.containers\nDeployment ns/web m2 update 2->2 spec.template.spec.containers", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := Plan(&read, []Change{m.Apply(object(t, tc.manifest))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var unknown []string
+			for _, o := range e.Objects {
+				unknown = append(unknown, o.Unknown...)
+			}
+			if lines(e) != tc.want || strings.Join(unknown, "\n") != tc.unknown {
+				t.Errorf("got\n%s\nunknown: %v", lines(e), unknown)
+			}
+		})
 	}
 }

@@ -35,7 +35,7 @@ func Delivered(live, before, after *unstructured.Unstructured) (*unstructured.Un
 	return out, utiljson.Unmarshal(text, &out.Object)
 }
 
-// Shown returns the fields of an object that a user compares: without status and what API servers and the control plane write. Values of Secrets are
+// Shown returns the fields of an object that a user compares: without status and what API servers and the control plane write. Secret values are
 // masked, and those that differ from the other version's, if there is one, show that they do.
 func Shown(u, other *unstructured.Unstructured) map[string]any {
 	u = u.DeepCopy()
@@ -50,18 +50,12 @@ func Shown(u, other *unstructured.Unstructured) map[string]any {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
 	}
-	if u.GetKind() != "Secret" {
-		return u.Object
-	}
-	values, _ := u.Object["data"].(map[string]any)
-	for name, value := range values {
-		mask := "***"
+	return manifest.Masked(u, func(path []string, value any) string {
 		if other != nil {
-			if another, found, _ := unstructured.NestedFieldNoCopy(other.Object, "data", name); found && another != value {
-				mask = fmt.Sprintf("*** (another value of %d characters)", len(fmt.Sprint(value)))
+			if another, found, _ := unstructured.NestedFieldNoCopy(other.Object, path...); found && another != value {
+				return fmt.Sprintf("%s (another value of %d characters)", manifest.Mask, len(fmt.Sprint(value)))
 			}
 		}
-		values[name] = mask
-	}
-	return u.Object
+		return manifest.Mask
+	}).Object
 }

@@ -297,9 +297,6 @@ func (c *comparison) create(out *Cluster, o *Object) {
 
 // update finds the fields of an object that change in a cluster, and reports whether there are any.
 func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
-	if c.next.Hashed && after.template.GetKind() == "Secret" && c.next.changed[keyOf(after.template)] {
-		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
-	}
 	before, next, err := out.Objects()
 	if err != nil {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("what changes in cluster %s: %v", out.Name, err))
@@ -309,13 +306,21 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		next = next.DeepCopy()
 		manifest.StripOwnership(next)
 	}
+	hashed, written := false, c.next.changed[keyOf(after.template)] || !slices.Equal(c.old.Overrides, c.next.Overrides)
 	for _, path := range manifest.Differences(before, next, maxFields) {
+		if c.next.Hashed && written && next.GetKind() == "Secret" && (path[0] == "data" || path[0] == "stringData") {
+			hashed = true
+			continue
+		}
 		out.Fields = append(out.Fields, path.String())
 		if path.String() == "spec.replicas" { // also those that an override sets, or a policy keeps
 			out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After)
 		}
 	}
-	if len(out.Fields) > 1 { // it changes with all others
+	if hashed {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
+	}
+	if len(out.Fields) > 1 || hashed { // it changes with all others
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
 	other := was.binding.GetSpec().ConflictResolution != after.binding.GetSpec().ConflictResolution

@@ -25,6 +25,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 // FileVersion is the version of the format of files.
@@ -49,10 +50,16 @@ type fileKindEntry struct {
 	Namespaced bool   `json:"namespaced,omitempty"`
 }
 
-// Write writes contents as JSON. Values of Secrets are HMACs with a key that is not kept: equal values of one file have equal hashes.
+// Write writes contents as JSON. Secret values are HMACs with a key that is not kept: equal values of one file have equal hashes. Users in URLs
+// are masked.
 func (c *Contents) Write(out io.Writer) error {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // it never fails
+	hash := func(_ []string, value any) string {
+		mac := hmac.New(sha256.New, key)
+		_, _ = fmt.Fprint(mac, value)
+		return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
 	f := file{Kind: fileKind, SchemaVersion: FileVersion, Time: c.Now, Kinds: []fileKindEntry{}}
 	for _, g := range c.Gaps {
 		f.Gaps = append(f.Gaps, g.String())
@@ -69,10 +76,7 @@ func (c *Contents) Write(out io.Writer) error {
 		if w, ok := o.(*workv1alpha1.Work); ok && hasSecret(w) {
 			return nil // its values are not stored
 		}
-		if u.GroupVersionKind().GroupKind() == secret {
-			u = hashed(u, key)
-		}
-		text, err := json.Marshal(u.Object)
+		text, err := json.Marshal(manifest.Masked(u, hash).Object)
 		f.Objects = append(f.Objects, text)
 		return err
 	}
@@ -121,25 +125,6 @@ func hasSecret(w *workv1alpha1.Work) bool {
 		u := &unstructured.Unstructured{}
 		return json.Unmarshal(m.Raw, &u.Object) != nil || u.GroupVersionKind().GroupKind() == secret
 	})
-}
-
-// hashed returns a Secret whose values are hashes.
-func hashed(u *unstructured.Unstructured, key []byte) *unstructured.Unstructured {
-	u = u.DeepCopy()
-	annotations := u.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation) // it has the values, too
-	u.SetAnnotations(annotations)
-	delete(u.Object, "stringData")
-	data, ok := u.Object["data"].(map[string]any)
-	if !ok {
-		delete(u.Object, "data")
-	}
-	for name, value := range data {
-		mac := hmac.New(sha256.New, key)
-		_, _ = fmt.Fprint(mac, value)
-		data[name] = base64.StdEncoding.EncodeToString(mac.Sum(nil))
-	}
-	return u
 }
 
 // errVersion is that a file has another format.

@@ -62,7 +62,7 @@ func notApplied(since int64, message string) func(*workv1alpha2.ResourceBinding)
 // federation has two clusters that are Ready, one of which is cordoned, and two bindings that are as wanted.
 func federation() *snapshot.Federation {
 	room := func(c *clusterv1alpha1.Cluster) {
-		c.Spec.SyncMode = clusterv1alpha1.Push
+		c.Spec.SyncMode, c.Spec.ProxyURL, c.Spec.ProxyHeader = clusterv1alpha1.Push, "http://user:hunter2@proxy", map[string]string{"a": "hunter2"} // not shown
 		c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
 			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("110")},
 			Allocated:   corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("10")},

@@ -2,12 +2,14 @@ package why
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
@@ -159,5 +162,22 @@ func TestPodProblem(t *testing.T) {
 		if got := PodProblem(pod); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestTemplate_ShowsNoSecrets explains an object in a cluster whose proxy has credentials, with overrides for Secrets.
+func TestTemplate_ShowsNoSecrets(t *testing.T) {
+	a := account(t, func(_ *unstructured.Unstructured, objects []client.Object) {
+		c := objects[3].(*clusterv1alpha1.Cluster)
+		c.Spec.ProxyURL, c.Spec.ProxyHeader = "http://user:hunter2@proxy", map[string]string{"Authorization": "hunter2"}
+	})
+	secret := apiextensionsv1.JSON{Raw: []byte(`"hunter2"`)}
+	rule := &override.AppliedRule{Overriders: policyv1alpha1.Overriders{
+		Plaintext:      []policyv1alpha1.PlaintextOverrider{{Path: "/data/a", Operator: policyv1alpha1.OverriderOpAdd, Value: secret}},
+		FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/data/b", JSON: []policyv1alpha1.JSONPatchOperation{{SubPath: "/c", Operator: policyv1alpha1.OverriderOpAdd, Value: secret}}}},
+	}}
+	text, err := json.Marshal(a)
+	if shown := string(text) + overriders(rule); err != nil || strings.Contains(shown, "hunter2") || !strings.Contains(shown, "/data/a") {
+		t.Errorf("%v, %s", err, shown)
 	}
 }

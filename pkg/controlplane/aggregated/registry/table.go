@@ -12,6 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 const none = "<none>"
@@ -74,7 +75,7 @@ func (t table) row(c *internalversion.Cluster) metav1.TableRow {
 		Cells: []any{
 			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, extension.Age(t.now(), c.CreationTimestamp),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
-			endpoint, orNone(c.Spec.ProxyURL),
+			endpoint, orNone(manifest.MaskUser(c.Spec.ProxyURL)),
 		},
 	}
 }

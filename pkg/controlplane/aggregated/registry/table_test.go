@@ -25,6 +25,9 @@ func TestTable_Cells(t *testing.T) {
 	bare := internalversion.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
 	refused := internalversion.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
 	refused.Status.Conditions = []metav1.Condition{{Type: "APIEndpointAccepted", Status: metav1.ConditionFalse}}
+	secret := internalversion.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m4"}, Spec: clusterv1alpha1.ClusterSpec{
+		SyncMode: clusterv1alpha1.Push, ProxyURL: "http://user:hunter2@p:3128", ProxyHeader: map[string]string{"a": "hunter2"},
+	}}
 	cases := []struct {
 		name    string
 		cluster internalversion.Cluster
@@ -33,6 +36,7 @@ func TestTable_Cells(t *testing.T) {
 		{"everything known", full, []any{"m1", "v1.36.0", "Pull", "True", "90s", "z1,z2", "re", "pr", "https://a", "http://p"}},
 		{"nothing known", bare, []any{"m2", "", "Push", "Unknown", "<unknown>", "<none>", "<none>", "<none>", "", "<none>"}},
 		{"address refused", refused, []any{"m3", "", "Pull", "Unknown", "<unknown>", "<none>", "<none>", "<none>", "<refused>", "<none>"}},
+		{"a proxy with a password", secret, []any{"m4", "", "Push", "Unknown", "<unknown>", "<none>", "<none>", "<none>", "", "http://***@p:3128"}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
