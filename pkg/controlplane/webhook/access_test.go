@@ -156,7 +156,9 @@ func TestAccess_LimitsTheReviews(t *testing.T) {
 // A policy takes what acts on the control plane out of effect there. Its author needs the right to do that by hand.
 func TestAccess_DeactivatesWhatTheAuthorMayUpdate(t *testing.T) {
 	const hooks, crds = "validatingwebhookconfigurations.admissionregistration.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"
-	selector := func(apiVersion, kind, rest string) string { return "{apiVersion: " + apiVersion + ", kind: " + kind + rest + "}" }
+	selector := func(apiVersion, kind, rest string) string {
+		return "{apiVersion: " + apiVersion + ", kind: " + kind + rest + "}"
+	}
 	hook := func(rest string) string {
 		return selector("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", rest)
 	}

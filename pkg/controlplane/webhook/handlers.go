@@ -147,7 +147,7 @@ func validators(d Deps) map[string]admission.Handler {
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
 		"/validate-resourcebinding":            newBindingValidator(d),
 		"/validate-resourcedeletionprotection": admission.HandlerFunc(protect),
-		"/validate-agent-work":                 admission.HandlerFunc(limitAgentWork),
+		"/validate-agent-work":                 &agentLimits{},
 		"/validate-resourceinterpreterwebhookconfiguration": newValidator(
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterWebhookConfiguration"),
 			pure(func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) error {

@@ -89,6 +89,7 @@ func validatingHooks() []hook {
 			// A limit of load: agents go on to report while the webhook is away.
 			name: "agentwork", path: "/validate-agent-work", group: groupWork, resource: "works", subresource: "status", agentsOnly: true, optional: true,
 		},
+		{name: "agentevent", path: "/validate-agent-work", resource: "events", agentsOnly: true, optional: true},
 	}
 }
 

@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,8 +69,9 @@ func TestValidatingWebhooks(t *testing.T) {
 		case "resourcedeletionprotection.karmada.io":
 			selects = true
 		}
-		conditional := w.Name == "agentwork.karmada.io" || w.Name == "resourcebinding.karmada.io"
-		if agents := w.Name == "agentwork.karmada.io"; conditional != (len(w.MatchConditions) == 1) || agents != (*w.FailurePolicy == admissionregistrationv1.Ignore) || agents != (len(w.Rules[0].Resources) == 2) {
+		agents := strings.HasPrefix(w.Name, "agent")
+		conditional := agents || w.Name == "resourcebinding.karmada.io"
+		if conditional != (len(w.MatchConditions) == 1) || agents != (*w.FailurePolicy == admissionregistrationv1.Ignore) || (w.Name == "agentwork.karmada.io") != (len(w.Rules[0].Resources) == 2) {
 			t.Errorf("%s: %+v", w.Name, w)
 		}
 		if *w.TimeoutSeconds != seconds || *w.SideEffects != effects || (w.ObjectSelector != nil) != selects {
@@ -91,6 +93,7 @@ func TestValidatingWebhooks(t *testing.T) {
 		"resourcedeletionprotection.karmada.io https://host:1/validate-resourcedeletionprotection [DELETE] */* *",
 		"resourcebinding.karmada.io https://host:1/validate-resourcebinding [CREATE UPDATE] work.karmada.io/resourcebindings Namespaced",
 		"agentwork.karmada.io https://host:1/validate-agent-work [CREATE UPDATE] work.karmada.io/works Namespaced",
+		"agentevent.karmada.io https://host:1/validate-agent-work [CREATE UPDATE] /events Namespaced",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -125,6 +128,69 @@ func kept(updated, old *clusterv1alpha1.Cluster) error {
 		return errors.New("an agent may not change annotations of karmada.io")
 	}
 	return nil
+}
+
+const (
+	// maxAgentCluster is how large a Cluster may become by what its agent writes, in bytes: etcd stores 1.5 MiB, so that what
+	// administrators and controllers write always fits.
+	maxAgentCluster = 768 << 10
+	// maxConditions, maxAPIs and maxEntries limit lists and maps that an agent writes, maxToken the texts of conditions that are words.
+	maxConditions, maxAPIs, maxEntries, maxToken = 64, 20_000, 1024, 1024
+)
+
+// limitAgent refuses what an agent writes beyond the limits, in a Cluster or its status, where it is more than before.
+func limitAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster) field.ErrorList {
+	if _, ok := agent(ctx); !ok {
+		return nil
+	}
+	var out field.ErrorList
+	before := agentLists(old)
+	for i, list := range agentLists(updated) {
+		if list.count > list.limit && list.count > before[i].count {
+			out = append(out, field.TooMany(field.NewPath(list.path), list.count, list.limit))
+		}
+	}
+	for i := range updated.Status.Conditions {
+		if c := &updated.Status.Conditions[i]; len(c.Type) > maxToken || len(c.Reason) > maxToken {
+			out = append(out, field.TooLong(field.NewPath("status", "conditions").Index(i), "", maxToken))
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if size := sizeOf(updated); size > maxAgentCluster && size > sizeOf(old) {
+		out = append(out, field.TooLong(field.NewPath("status"), "", maxAgentCluster))
+	}
+	return out
+}
+
+// agentList is a list or map of a Cluster that its agent may write.
+type agentList struct {
+	path         string
+	count, limit int
+}
+
+func agentLists(c *clusterv1alpha1.Cluster) []agentList {
+	apis, resources := len(c.Status.APIEnablements), 0
+	for i := range c.Status.APIEnablements {
+		resources += len(c.Status.APIEnablements[i].Resources)
+	}
+	summary := ptr.Deref(c.Status.ResourceSummary, clusterv1alpha1.ResourceSummary{})
+	return []agentList{
+		{"metadata.annotations", len(c.Annotations), maxEntries}, {"metadata.managedFields", len(c.ManagedFields), maxEntries},
+		{"spec.proxyHeader", len(c.Spec.ProxyHeader), maxEntries},
+		{"status.apiEnablements", apis, maxEntries}, {"status.apiEnablements[*].resources", resources, maxAPIs},
+		{"status.conditions", len(c.Status.Conditions), maxConditions}, {"status.remedyActions", len(c.Status.RemedyActions), maxConditions},
+		{"status.resourceSummary.allocatable", len(summary.Allocatable), maxEntries}, {"status.resourceSummary.allocating", len(summary.Allocating), maxEntries},
+		{"status.resourceSummary.allocated", len(summary.Allocated), maxEntries},
+		{"status.resourceSummary.allocatableModelings", len(summary.AllocatableModelings), maxEntries},
+	}
+}
+
+// sizeOf returns the size of a Cluster in etcd, in bytes.
+func sizeOf(c *clusterv1alpha1.Cluster) int {
+	data, _ := json.Marshal(c) // it was decoded from JSON
+	return len(data)
 }
 
 // maxConditionMessage is the longest message of a condition that an agent writes, in

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +92,77 @@ func TestCheckAgent(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// grow fills every text, list and map of a value, one at a time, and calls check with the path of each.
+func grow(v reflect.Value, path string, check func(path string)) {
+	const many = 30_000
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(strings.Repeat("x", 1<<20))
+		check(path)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), many, many))
+		check(path)
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		grow(v.Index(0), path+"[0]", check)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for i := range 2 * maxEntries {
+			v.SetMapIndex(reflect.ValueOf(fmt.Sprint(i)).Convert(v.Type().Key()), reflect.Zero(v.Type().Elem()))
+		}
+		check(path)
+	case reflect.Pointer:
+		if v.Type().Elem().PkgPath() == "k8s.io/apimachinery/pkg/apis/meta/v1" { // times and sets of fields
+			break
+		}
+		v.Set(reflect.New(v.Type().Elem()))
+		grow(v.Elem(), path, check)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				grow(v.Field(i), path+"."+f.Name, check)
+			}
+		}
+	}
+	v.SetZero()
+}
+
+// Whatever an agent writes into its Cluster, an administrator can still write into it afterwards.
+func TestLimitAgent_EveryField(t *testing.T) {
+	ctx := genericrequest.WithUser(t.Context(), agentOf("m1"))
+	old := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
+	updated := old.DeepCopy()
+	seen := 0
+	check := func(path string) {
+		seen++
+		if len(limitAgent(ctx, updated, old)) == 0 {
+			t.Errorf("%s is not limited", path)
+		}
+		if got := limitAgent(genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "alice"}), updated, old); len(got) > 0 {
+			t.Errorf("%s: others are limited: %v", path, got)
+		}
+		if got := limitAgent(ctx, updated, updated.DeepCopy()); path == ".Status.RemedyActions" && len(got) > 0 {
+			t.Errorf("%s: what is there is refused: %v", path, got)
+		}
+	}
+	grow(reflect.ValueOf(&updated.Status).Elem(), ".Status", check)
+	grow(reflect.ValueOf(&updated.Annotations).Elem(), ".Annotations", check)
+	grow(reflect.ValueOf(&updated.ManagedFields).Elem(), ".ManagedFields", check)
+	grow(reflect.ValueOf(&updated.Spec.ProxyHeader).Elem(), ".Spec.ProxyHeader", check)
+	grow(reflect.ValueOf(&updated.Spec.APIEndpoint).Elem(), ".Spec.APIEndpoint", check)
+	if seen < 20 {
+		t.Errorf("%d fields only", seen)
+	}
+	for range maxConditions {
+		updated.Status.Conditions = append(updated.Status.Conditions, metav1.Condition{Type: "T", Message: strings.Repeat("x", maxConditionMessage)})
+	}
+	for range 500 {
+		updated.Status.APIEnablements = append(updated.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "example.io/v1", Resources: make([]clusterv1alpha1.APIResource, 10)})
+	}
+	if got := limitAgent(ctx, updated, old); len(got) > 0 {
+		t.Errorf("a large cluster is refused: %v", got)
+	}
 }
 
 func TestVisible(t *testing.T) {

@@ -61,8 +61,8 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.
-func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return validation.ValidateClusterUpdate(versioned(obj), versioned(old))
+func (strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return append(validation.ValidateClusterUpdate(versioned(obj), versioned(old)), limitAgent(ctx, versioned(obj), versioned(old))...)
 }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.
@@ -121,9 +121,9 @@ func (statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Obj
 	clusterv1alpha1.PrepareClusterForStatusUpdate(versioned(obj), versioned(old))
 }
 
-// ValidateUpdate implements rest.RESTUpdateStrategy. A status is not validated.
-func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
-	return nil
+// ValidateUpdate implements rest.RESTUpdateStrategy. A status is not validated, but for its size.
+func (statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return limitAgent(ctx, versioned(obj), versioned(old))
 }
 
 // GetResetFields implements rest.ResetFieldsStrategy.

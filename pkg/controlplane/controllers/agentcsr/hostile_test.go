@@ -133,6 +133,7 @@ func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
 	t.Run("statuses", func(t *testing.T) { p.survivesStatuses(t, evil) })
 	t.Run("Works", func(t *testing.T) { p.refusesWorks(t, evil) })
 	t.Run("where the cluster is", func(t *testing.T) { p.refusesEndpoints(t, evil) })
+	t.Run("a full cluster", func(t *testing.T) { p.keepsRoomInClusters(t, evil) })
 	t.Run("load", func(t *testing.T) { p.hasAFlow(t, evil) })
 	t.Run("certificate requests", func(t *testing.T) { p.boundsRequests(t, evil) })
 	t.Run("metadata", func(t *testing.T) { p.refusesMetadata(t, evil) })
@@ -178,6 +179,45 @@ func (p *plane) survivesStatuses(t *testing.T, evil *member.Identity) {
 			return nil
 		})
 	}
+}
+
+// keepsRoomInClusters fills the Cluster of an agent as far as it may: an administrator can cordon and label it afterwards.
+func (p *plane) keepsRoomInClusters(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	own := func() *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{}
+		p.must(t, p.admin.Get(t.Context(), client.ObjectKey{Name: "evil"}, c))
+		return c
+	}
+	before := own()
+	for i, size := 0, 1<<20; size > 1<<10; i++ {
+		c := own()
+		c.Status.RemedyActions = append(c.Status.RemedyActions, strings.Repeat(fmt.Sprint(i%10), size))
+		err := evil.Client.Status().Update(t.Context(), c)
+		if err == nil {
+			continue
+		}
+		if !apierrors.IsInvalid(err) {
+			t.Fatalf("writing %d bytes more: %v", size, err)
+		}
+		size /= 2
+	}
+	c := own()
+	if size := len(strings.Join(c.Status.RemedyActions, "")); size < 512<<10 {
+		t.Errorf("the agent filled %d bytes only", size)
+	}
+	c.Status.Conditions = make([]metav1.Condition, 1000)
+	if err := evil.Client.Status().Update(t.Context(), c); !apierrors.IsInvalid(err) {
+		t.Errorf("writing 1,000 conditions: %v", err)
+	}
+	c = own()
+	c.Labels, c.Annotations = map[string]string{"a": "b"}, map[string]string{"a": strings.Repeat("x", 200<<10)}
+	c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule})
+	p.must(t, p.admin.Update(t.Context(), c))
+	c.Labels, c.Annotations, c.Spec.Taints, c.Status = before.Labels, before.Annotations, before.Spec.Taints, before.Status
+	p.must(t, p.admin.Update(t.Context(), c))
+	c.Status = before.Status
+	p.must(t, p.admin.Status().Update(t.Context(), c))
 }
 
 // refusesWorks writes Works that claim what is not the agent's to say.

@@ -27,7 +27,9 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
@@ -82,6 +84,12 @@ func Setup(_ context.Context, e *env.Env) error {
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' access rights: %w", err)
 	}
+	err = builder.ControllerManagedBy(e.Manager).Named("agentSlices").
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOfSlice), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Complete(reconcile.Func(NewGranter(e).limitSlices))
+	if err != nil {
+		return fmt.Errorf("adding the controller of agents' EndpointSlices: %w", err)
+	}
 	return nil
 }
 
@@ -101,6 +109,15 @@ func replaced() predicate.Predicate {
 // it, and are created in the next one.
 func clusterOfNamespace(namespace *corev1.Namespace) types.NamespacedName {
 	cluster, _ := names.ClusterOfExecutionNamespace(namespace.Name) // empty for other namespaces
+	return types.NamespacedName{Name: cluster}
+}
+
+// clusterOfSlice maps a Work with a collected EndpointSlice to its cluster.
+func clusterOfSlice(work *workv1alpha1.Work) types.NamespacedName {
+	if !services.Collected(work) {
+		return types.NamespacedName{}
+	}
+	cluster, _ := names.ClusterOfExecutionNamespace(work.Namespace) // empty for other namespaces
 	return types.NamespacedName{Name: cluster}
 }
 

@@ -13,8 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 // maxRequests is the limit of pending certificate requests of one agent, and that of
@@ -38,6 +43,57 @@ func excess(requests []*certificatesv1.CertificateSigningRequest) []*certificate
 	slices.SortFunc(pending, older)
 	slices.SortFunc(done, older)
 	return append(slices.Clone(pending[min(len(pending), maxRequests):]), done[:max(0, len(done)-maxRequests)]...)
+}
+
+// maxCollected and maxCollectedBytes limit the collected EndpointSlices that an agent has in Works: their number, and the bytes of
+// their manifests. The controllers that read them hold as much.
+const maxCollected, maxCollectedBytes = 1024, 64 << 20
+
+// excessSlices returns the Works of collected EndpointSlices above the limits, the newest.
+func excessSlices(works []workv1alpha1.Work) []*workv1alpha1.Work {
+	var own []*workv1alpha1.Work
+	for i := range works {
+		if services.Collected(&works[i]) {
+			own = append(own, &works[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b *workv1alpha1.Work) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	size := 0
+	for i, work := range own {
+		if size += len(work.Spec.Workload.Manifests[0].Raw); i >= maxCollected || size > maxCollectedBytes {
+			return own[i:]
+		}
+	}
+	return nil
+}
+
+// limitSlices deletes the Works of EndpointSlices that the agent of a cluster collected above the limits. The agent may have set
+// finalizers that it never removes.
+func (g *Granter) limitSlices(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster, list := &clusterv1alpha1.Cluster{}, &workv1alpha1.WorkList{}
+	err := errors.Join(client.IgnoreNotFound(g.client.Get(ctx, req.NamespacedName, cluster)),
+		g.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(req.Name)), client.UnsafeDisableDeepCopy))
+	if err != nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull {
+		return reconcile.Result{}, err
+	}
+	above := excessSlices(list.Items)
+	var errs []error
+	for _, cached := range above {
+		work := cached.DeepCopy()
+		err := g.client.Delete(ctx, work, client.Preconditions{UID: &cached.UID})
+		if err == nil && len(work.Finalizers) > 0 {
+			err = patch.Change(ctx, g.client, work, func() { work.Finalizers = nil })
+		}
+		if client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting work %s/%s: %w", cached.Namespace, cached.Name, err))
+		}
+	}
+	if len(above) > 0 {
+		log.FromContext(ctx).Info("Deleted EndpointSlices of an agent that has too many", "cluster", req.Name, "count", len(above), "limit", maxCollected)
+	}
+	return reconcile.Result{}, errors.Join(errs...)
 }
 
 // completed reports whether a request has its certificate, or never gets one.

@@ -15,11 +15,16 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
 func TestExcess(t *testing.T) {
@@ -101,5 +106,49 @@ func TestGranter_ForgetsTheRequestsOfAClusterThatLeaves(t *testing.T) {
 	}
 	if want := []string{"of-a-user", "of-another-agent", "pending"}; !slices.Equal(left, want) {
 		t.Errorf("left %v, want %v", left, want)
+	}
+}
+
+func TestLimitSlices(t *testing.T) {
+	slice := func(i, size int) workv1alpha1.Work {
+		w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-es-m1", Name: fmt.Sprintf("w%04d", i), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)), Finalizers: []string{"karmada.io/endpointslice-controller"},
+		}}
+		w.Spec.SuspendDispatching = new(true)
+		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"kind":"EndpointSlice","x":"` + strings.Repeat("x", size) + `"}`)}}}
+		return w
+	}
+	var few, many, large []workv1alpha1.Work
+	for i := range maxCollected + 3 {
+		if i < maxCollected {
+			few = append(few, slice(i, 10))
+		}
+		many = append(many, slice(i, 10))
+		large = append(large, slice(i, 200<<10))
+	}
+	dispatched := slice(9999, 10)
+	dispatched.Spec.SuspendDispatching = nil
+	many = append([]workv1alpha1.Work{dispatched}, many...)
+	if got := excessSlices(few); len(got) != 0 {
+		t.Errorf("%d of %d are too many", len(got), len(few))
+	}
+	if got := excessSlices(large); len(got) < 600 || got[0].Name != fmt.Sprintf("w%04d", len(large)-len(got)) {
+		t.Errorf("%d of %d large ones are too many", len(got), len(large))
+	}
+	for mode, want := range map[clusterv1alpha1.ClusterSyncMode]int{clusterv1alpha1.Pull: maxCollected + 1, clusterv1alpha1.Push: len(many)} {
+		objects := []client.Object{&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: mode}}}
+		for i := range many {
+			objects = append(objects, many[i].DeepCopy())
+		}
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).Build()
+		for range 2 { // the second time there is nothing to do
+			if _, err := (&Granter{client: c}).limitSlices(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}); err != nil {
+				t.Fatal(err)
+			}
+			var left workv1alpha1.WorkList
+			if err := c.List(t.Context(), &left); err != nil || len(left.Items) != want {
+				t.Errorf("%s: %d works are left, want %d: %v", mode, len(left.Items), want, err)
+			}
+		}
 	}
 }
