@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
@@ -18,7 +20,8 @@ const (
 	freeWrites = 5
 	// contestWindow is the time in which that counts, and after which a field that was left alone is no longer contested.
 	contestWindow = time.Minute
-	// firstHold and lastHold are the times between two writes of a field that is changed more often: the first doubles up to the last.
+	// firstHold and lastHold are the times between two writes of a field that is changed more often: the first doubles up to the last,
+	// unless the object decides who may do what.
 	firstHold, lastHold = 2 * time.Second, time.Minute
 	// maxContested limits the fields of an object that are counted separately; if more differ, the top-level fields are counted.
 	maxContested = 64
@@ -50,9 +53,28 @@ func (f *contestedField) contested() bool { return f.writes > freeWrites }
 // end is when a field that does not differ until then is forgotten.
 func (f *contestedField) end() time.Time { return f.last.Add(contestWindow + f.hold) }
 
-// update records the differences from the manifest, and returns those that are not written now. reverts reports that the
-// member had the object as desired by this manifest before.
-func (c *contest) update(now time.Time, differences []manifest.Path, reverts bool) (held []manifest.Path) {
+// release ends the holds after a change of the manifest: what it asks for is written at once.
+func (c *contest) release() *contest {
+	if c != nil {
+		for _, f := range c.fields {
+			f.next, f.hold, f.held = time.Time{}, 0, false
+		}
+	}
+	return c
+}
+
+// longestHold returns the longest time between two writes of a contested field of a kind: the shortest for what decides who may do
+// what, so that it is not taken out of effect for longer.
+func longestHold(kind schema.GroupKind) time.Duration {
+	if validation.SetsRights(kind) || kind.Group == "" && slices.Contains([]string{"Namespace", "Secret", "ServiceAccount"}, kind.Kind) {
+		return firstHold
+	}
+	return lastHold
+}
+
+// update records the differences from the manifest, and returns those that are not written now, for longest at most. reverts reports
+// that the member had the object as desired by this manifest before.
+func (c *contest) update(now time.Time, longest time.Duration, differences []manifest.Path, reverts bool) (held []manifest.Path) {
 	for key, f := range c.fields {
 		if f.held = false; !now.Before(f.end()) {
 			delete(c.fields, key)
@@ -80,7 +102,7 @@ func (c *contest) update(now time.Time, differences []manifest.Path, reverts boo
 			continue
 		}
 		if f.writes++; f.contested() {
-			f.hold = min(max(firstHold, 2*f.hold), lastHold)
+			f.hold = min(max(firstHold, 2*f.hold), longest)
 			f.next = now.Add(f.hold)
 		}
 	}

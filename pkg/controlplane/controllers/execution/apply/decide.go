@@ -138,9 +138,9 @@ func (a Applied) Contested() []Contested { return a.contest.list() }
 // NodePorts returns a line for each node port that the control plane allocated and instead of which the member has another one.
 func (a Applied) NodePorts() []string { return a.nodePorts }
 
-// Outdated returns the value after a change of the manifest.
+// Outdated returns the value after a change of the manifest, which ends the holds of contested fields.
 func (a Applied) Outdated() Applied {
-	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest, nodePorts: a.nodePorts}
+	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest.release(), nodePorts: a.nodePorts}
 }
 
 // WithRevision returns the value for a revision of the rules of the interpreter: an

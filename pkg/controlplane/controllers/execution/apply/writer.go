@@ -286,7 +286,7 @@ func (w *Writer) holdContested(ctx context.Context, a *Applied, desired, observe
 	if a.contest == nil {
 		a.contest = &contest{}
 	}
-	for _, path := range a.contest.update(w.Clock.Now(), manifest.Differences(desired, observed, maxContested), reverts) {
+	for _, path := range a.contest.update(w.Clock.Now(), longestHold(w.GVK.GroupKind()), manifest.Differences(desired, observed, maxContested), reverts) {
 		manifest.Take(desired, observed, path)
 	}
 	if !a.contest.lacksManager() {
