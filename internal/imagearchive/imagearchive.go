@@ -18,6 +18,9 @@ const maxManifest = 4 << 20
 // Names returns the names of the images in an archive, in their order; those of
 // one image follow each other.
 func Names(path string) ([]string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading the image: %s is not a regular file, and an archive is read more than once", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the image: %w; \"make image\" builds one", err)

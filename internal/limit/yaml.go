@@ -1,10 +1,10 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -33,8 +33,8 @@ func YAMLToJSON(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the YAML has %d lines, commas and brackets, more than %d", n, MaxValues)
 	}
 	if mayAlias(string(text)) {
-		if err := checkAliases(string(text)); err != nil {
-			return nil, err
+		if n, err := aliases(string(text)); err != nil || n > 0 {
+			return nil, cmp.Or(err, ErrAlias)
 		}
 	}
 	out, err := yaml.YAMLToJSON(text) //nolint:forbidigo // this is the function with limits
@@ -77,26 +77,22 @@ func isWord(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// checkAliases parses every document into nodes, in which aliases are not replaced.
-func checkAliases(text string) error {
+// aliases returns the number of values that aliases repeat, up to MaxValues+1. It parses every document into nodes, in which aliases are
+// not replaced.
+func aliases(text string) (repeated int, err error) {
 	decoder := yamlv3.NewDecoder(strings.NewReader(text))
 	for {
 		var node yamlv3.Node
 		switch err := decoder.Decode(&node); {
 		case errors.Is(err, io.EOF):
-			return nil
+			return repeated, nil
 		case err != nil:
-			return err
+			return 0, err
 		}
-		if hasAlias(&node, 0) {
-			return ErrAlias
+		if countValues(&node, map[*yamlv3.Node]int{}, &repeated); repeated > MaxValues {
+			return repeated, nil
 		}
 	}
-}
-
-func hasAlias(node *yamlv3.Node, depth int) bool {
-	return node.Kind == yamlv3.AliasNode || depth > 2*MaxDepth ||
-		slices.ContainsFunc(node.Content, func(child *yamlv3.Node) bool { return hasAlias(child, depth+1) })
 }
 
 // CheckJSON returns an error if JSON has more than MaxDepth objects and lists in each other, or more than MaxValues values: decoded,

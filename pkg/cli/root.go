@@ -57,14 +57,15 @@ func quiet() {
 // their heading, or to a new one after the basic commands.
 func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	root := &cobra.Command{
-		Use:           e.Root,
-		Short:         e.Text(short),
-		Long:          e.Long(long),
-		Version:       versionLine(e.Name),
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: e.Name},
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:               e.Root,
+		Short:             e.Text(short),
+		Long:              e.Long(long),
+		Version:           versionLine(e.Name),
+		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: e.Name},
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return e.CheckFlags(cmd) },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "Print the version information.")

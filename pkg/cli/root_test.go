@@ -53,6 +53,11 @@ type exit int
 // run runs a command line and returns its exit code.
 func (p program) run(t *testing.T, args ...string) (code int) {
 	t.Helper()
+	return p.runIn(t.Context(), args...)
+}
+
+// runIn is run with a context.
+func (p program) runIn(ctx context.Context, args ...string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			e, ok := r.(exit)
@@ -62,7 +67,7 @@ func (p program) run(t *testing.T, args ...string) (code int) {
 			code = int(e)
 		}
 	}()
-	return Run(t.Context(), p.Env, args)
+	return Run(ctx, p.Env, args)
 }
 
 func TestHelp(t *testing.T) {

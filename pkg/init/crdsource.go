@@ -19,6 +19,8 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 const (
@@ -36,7 +38,7 @@ func customCRDs(ctx context.Context, source string) ([]*apiextensionsv1.CustomRe
 	if source == "" {
 		return nil, nil
 	}
-	files, err := crdFiles(ctx, source)
+	files, err := limit.Within(ctx, source, func() ([]namedFile, error) { return crdFiles(ctx, source) })
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +80,11 @@ func crdFiles(ctx context.Context, source string) ([]namedFile, error) {
 	if info.IsDir() {
 		return crdsInDirectory(source)
 	}
-	f, err := os.Open(source)
+	archive, err := limit.Read(source, nil, maxCRDs)
 	if err != nil {
 		return nil, fmt.Errorf("reading --crds: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
-	return unpackCRDs(f)
+	return unpackCRDs(bytes.NewReader(archive))
 }
 
 func crdsInDirectory(root string) ([]namedFile, error) {
@@ -96,7 +97,7 @@ func crdsInDirectory(root string) ([]namedFile, error) {
 		if err != nil || e.IsDir() || filepath.Ext(name) != ".yaml" {
 			return err
 		}
-		content, err := os.ReadFile(name) //nolint:gosec // the user's own files, read with the user's rights
+		content, err := limit.ReadManifest(name, nil)
 		out = append(out, namedFile{name, content})
 		return err
 	})
@@ -122,12 +123,9 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("failed download file. url: %s code: %d", url, resp.StatusCode)
 	}
-	content, err := io.ReadAll(io.LimitReader(resp.Body, maxCRDs+1))
+	content, err := limit.Read("--crds "+url, resp.Body, maxCRDs)
 	if err != nil {
-		return nil, fmt.Errorf("downloading --crds %s: %w", url, errors.Join(err, context.Cause(ctx)))
-	}
-	if len(content) > maxCRDs {
-		return nil, fmt.Errorf("downloading --crds %s: it is larger than %d MiB", url, maxCRDs>>20)
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
 	return content, nil
 }
@@ -162,7 +160,7 @@ func unpackCRDs(r io.Reader) ([]namedFile, error) {
 		if h.Typeflag == tar.TypeDir || !strings.HasPrefix(name, crdsBases+"/") || path.Ext(name) != ".yaml" {
 			continue
 		}
-		content, err := io.ReadAll(archive)
+		content, err := limit.ReadManifest(name, archive)
 		if err != nil {
 			return nil, fmt.Errorf("reading the archive of --crds: %w", err)
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -307,7 +307,7 @@ func caOf(config *rest.Config) ([]byte, error) {
 	if len(config.CAData) > 0 || config.CAFile == "" {
 		return config.CAData, nil
 	}
-	data, err := os.ReadFile(config.CAFile)
+	data, err := limit.Read(config.CAFile, nil, limit.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate authority of the kubeconfig: %w", err)
 	}

@@ -247,13 +247,18 @@ func readWorkload(ctx context.Context, e *env.Env, access *env.Access, reader *c
 	if err != nil {
 		return nil, err
 	}
+	file, path := isFile(what), what
+	if file || what == "-" {
+		if path, err = e.Manifest(ctx, what, false); err != nil {
+			return nil, err
+		}
+	}
 	builder := resource.NewBuilder(access).Unstructured().NamespaceParam(namespace).DefaultNamespace()
-	file := isFile(what)
 	switch {
 	case what == "-":
 		builder = builder.Stream(e.In, "standard input")
 	case file:
-		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{what}})
+		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{path}})
 	case strings.Count(what, "/") != 1:
 		return nil, fmt.Errorf("--for %q is neither a file nor TYPE/NAME, such as deployment/nginx", what)
 	default:

@@ -55,6 +55,9 @@ type Env struct {
 	// foreign is that the server is no control plane, unserved that it does not serve the API of clusters, unadmitted what to
 	// say of a webhook that it cannot call.
 	foreign, unserved, unadmitted atomic.Pointer[ConnectionError]
+
+	// buffers are files that commands know by their numbers.
+	buffers []*os.File
 }
 
 // Limits are how long commands wait for a control plane; 0 is the default of each.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -70,7 +71,7 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 		kind load image-archive karmada-images.tar`)
 	cmd.Args = env.NoArguments
 	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error {
-		images, err := wanted(&o)
+		images, err := limit.Within(ctx, o.ConfigFile, func() ([]string, error) { return wanted(&o) })
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -106,7 +107,7 @@ func run(ctx context.Context, e *env.Env, kubeconfig env.Kubeconfig, o config.Op
 	if out.dryRun && out.export != "" {
 		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
 	}
-	request, err := installer.NewRequest(e.Name, o)
+	request, err := limit.Within(ctx, o.ConfigFile, func() (*config.Request, error) { return installer.NewRequest(e.Name, o) })
 	if err != nil {
 		return err
 	}

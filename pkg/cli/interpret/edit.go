@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
 // editing is the edit of one customization.
@@ -130,7 +131,7 @@ func (e *editing) save(after *configv1alpha1.ResourceInterpreterCustomization) e
 		if err := e.patch(obj); err != nil {
 			return err
 		}
-	case source == "STDIN" || source == "-" || isURL(source):
+	case source == "STDIN" || source == "-" || env.IsURL(source):
 		text, err := yaml.Marshal(obj.Object)
 		if err != nil {
 			return fmt.Errorf("encoding: %w", err)

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"net/http"
+	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -187,14 +188,26 @@ func (s *source) text(file string) ([]byte, error) {
 		return io.ReadAll(s.env.In)
 	}
 	var out bytes.Buffer
-	err := eachFile(file, s.recursive, func(r io.Reader) error {
-		out.WriteString("\n---\n")
-		_, err := out.ReadFrom(r)
-		return err
-	})
+	if env.IsURL(file) {
+		return download(file)
+	}
+	paths, err := env.Files(file, s.recursive)
+	for _, path := range paths {
+		text, readErr := os.ReadFile(path)
+		err = errors.Join(err, readErr)
+		out.WriteString("\n---\n" + string(text))
+	}
 	return out.Bytes(), err
 }
 
-func isURL(name string) bool {
-	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+func download(url string) ([]byte, error) {
+	response, err := http.Get(url) //nolint:gosec // the URL is that of the user
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", url, response.Status, response.StatusCode)
+	}
+	return io.ReadAll(response.Body)
 }

@@ -16,6 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	utilexec "k8s.io/utils/exec"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
@@ -151,7 +152,7 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	if err := p.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.steps.load(p); err != nil {
+	if err := p.steps.load(ctx, p); err != nil {
 		return nil, err
 	}
 	var err error
@@ -175,12 +176,12 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 // connect connects to the control plane, or reads the file of --from.
 func (p *plans) connect(ctx context.Context) error {
 	if p.from != "" {
-		file, err := os.Open(p.from)
+		file, err := limit.Within(ctx, p.from, func() (*os.File, error) { return os.Open(p.from) })
 		if err != nil {
 			return fmt.Errorf("--from: %w", err)
 		}
 		defer func() { _ = file.Close() }()
-		if p.contents, err = snapshot.Read(file); err != nil {
+		if p.contents, err = limit.Within(ctx, p.from, func() (*snapshot.Contents, error) { return snapshot.Read(file) }); err != nil {
 			return fmt.Errorf("--from %s: %w", p.from, err)
 		}
 		p.mapper = p.contents.Mapper()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
@@ -106,12 +107,12 @@ func (s *steps) bare(args []string) error {
 }
 
 // load reads the files, and finds the kinds of the objects that are named.
-func (s *steps) load(p *plans) error {
+func (s *steps) load(ctx context.Context, p *plans) error {
 	for _, step := range s.all {
 		var err error
 		switch step.flag {
 		case "filename", "kustomize":
-			err = step.read(p)
+			step.manifests, err = limit.Within(ctx, step.value, func() ([]*unstructured.Unstructured, error) { return step.read(ctx, p) })
 		case "delete", "scale":
 			of, rest, _ := strings.Cut(step.value, "=")
 			kind, name, ok := strings.Cut(of, "/")
@@ -131,23 +132,28 @@ func (s *steps) load(p *plans) error {
 }
 
 // read reads the manifests of a file.
-func (s *step) read(p *plans) error {
+func (s *step) read(ctx context.Context, p *plans) (out []*unstructured.Unstructured, err error) {
 	options := &resource.FilenameOptions{Filenames: []string{s.value}}
 	if s.flag == "kustomize" {
-		options = &resource.FilenameOptions{Kustomize: s.value}
+		options, err = &resource.FilenameOptions{Kustomize: s.value}, env.CheckKustomization(s.value)
+	} else {
+		options.Filenames[0], err = p.env.Manifest(ctx, s.value, false)
+	}
+	if err != nil {
+		return nil, err
 	}
 	infos, err := resource.NewBuilder(p.access).Unstructured().Local().ContinueOnError().FilenameParam(false, options).Flatten().Do().Infos()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, info := range infos {
 		u, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
-			return s.errorf("unexpected %T", info.Object)
+			return nil, s.errorf("unexpected %T", info.Object)
 		}
-		s.manifests = append(s.manifests, u)
+		out = append(out, u)
 	}
-	return nil
+	return out, nil
 }
 
 // manifests returns the objects of all files.

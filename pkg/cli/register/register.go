@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -128,7 +129,7 @@ func (f *flags) validate() error {
 
 func run(ctx context.Context, e *env.Env, f flags) error {
 	var err error
-	if f.discovery.Token, err = readToken(f.discovery.Token, f.tokenFile, e.In); err != nil {
+	if f.discovery.Token, err = limit.Within(ctx, "the token", func() (string, error) { return readToken(f.discovery.Token, f.tokenFile, e.In) }); err != nil {
 		return err
 	}
 	if err := f.validate(); err != nil {

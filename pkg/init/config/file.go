@@ -2,13 +2,14 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 // configGroup and configKind identify the configuration file.
@@ -50,7 +51,7 @@ func (o *Options) Complete() error {
 
 // LoadConfig reads a configuration file. Fields that it does not know are errors.
 func LoadConfig(path string) (*InitConfig, error) {
-	data, err := os.ReadFile(path)
+	data, err := limit.ReadManifest(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("unable to read config from %q: %w", path, err)
 	}

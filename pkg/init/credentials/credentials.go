@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -140,7 +140,7 @@ func takeFiles(r *config.Request, data map[string][]byte) error {
 		return nil
 	}
 	for name, path := range map[string]string{"etcd-ca.crt": x.CAFile, "etcd-client.crt": x.CertFile, "etcd-client.key": x.KeyFile} {
-		content, err := os.ReadFile(path)
+		content, err := limit.Read(path, nil, limit.MaxFile)
 		if err != nil {
 			return fmt.Errorf("read external etcd certificate failed, %s. %w", name, err)
 		}
@@ -150,11 +150,11 @@ func takeFiles(r *config.Request, data map[string][]byte) error {
 }
 
 func readPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
-	certPEM, err := os.ReadFile(certPath)
+	certPEM, err := limit.Read(certPath, nil, limit.MaxFile)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", certFlag, err)
 	}
-	keyPEM, err := os.ReadFile(keyPath)
+	keyPEM, err := limit.Read(keyPath, nil, limit.MaxFile)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", keyFlag, err)
 	}

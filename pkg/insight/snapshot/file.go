@@ -20,6 +20,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -33,6 +34,9 @@ const FileVersion = "v1"
 
 // fileKind is the kind of files.
 const fileKind = "FederationSnapshot"
+
+// maxFile is the maximum length of a file in bytes.
+const maxFile = 256 << 20
 
 // file are Contents as they are stored.
 type file struct {
@@ -132,7 +136,7 @@ var errVersion = errors.New("it is no snapshot of this version of the command: t
 
 // Read reads what Write wrote. The error is that it is none, or of another version.
 func Read(in io.Reader) (*Contents, error) {
-	text, err := io.ReadAll(in)
+	text, err := limit.Read("the snapshot", in, maxFile)
 	if err != nil {
 		return nil, err
 	}

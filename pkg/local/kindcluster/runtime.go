@@ -5,12 +5,12 @@ package kindcluster
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
@@ -71,7 +71,7 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 		k.NodeImage = r.request.NodeImage
 	}
 	if r.request.Config != "" {
-		data, err := os.ReadFile(r.request.Config)
+		data, err := limit.Within(ctx, r.request.Config, func() ([]byte, error) { return limit.ReadManifest(r.request.Config, nil) })
 		if err != nil {
 			return fmt.Errorf("reading the kind configuration: %w", err)
 		}
