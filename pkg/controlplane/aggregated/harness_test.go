@@ -87,6 +87,9 @@ func users() map[string]authenticationv1.UserInfo {
 	return map[string]authenticationv1.UserInfo{
 		"admin": {Username: "system:admin", Groups: []string{"system:masters"}},
 		"alice": {Username: "alice", Groups: []string{"dev", "ops"}},
+		"bob":   {Username: "bob"},
+		"carol": {Username: "carol"},
+		"dave":  {Username: "dave"},
 	}
 }
 

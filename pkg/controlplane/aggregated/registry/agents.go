@@ -40,12 +40,21 @@ func agent(ctx context.Context) (cluster string, ok bool) {
 
 // List implements rest.Lister. An agent sees its own cluster.
 func (c *Clusters) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	return c.Store.List(ctx, visible(ctx, options))
+	list, err := c.Store.List(ctx, visible(ctx, options))
+	return c.view(ctx, list, err)
 }
 
 // Watch implements rest.Watcher. An agent sees its own cluster.
 func (c *Clusters) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	return c.Store.Watch(ctx, visible(ctx, options))
+	seen, err := c.ids.credentials.seen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.Store.Watch(ctx, visible(ctx, options))
+	if err != nil || seen {
+		return events, err
+	}
+	return hiding(events), nil
 }
 
 // visible narrows down what is listed to what the requester may see.

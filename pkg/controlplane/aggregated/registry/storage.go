@@ -53,7 +53,7 @@ var (
 )
 
 // New returns the storage of clusters and of their status.
-func New(o Options) (*Clusters, *extension.Status, error) {
+func New(o Options) (*Clusters, *Status, error) {
 	rules := strategy{ObjectTyper: o.Typer, NameGenerator: names.SimpleNameGenerator, resourceModeling: o.ResourceModeling, now: o.Now}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &internalversion.Cluster{} },
@@ -70,7 +70,8 @@ func New(o Options) (*Clusters, *extension.Status, error) {
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)
 	}
-	return &Clusters{Store: store, ids: ids}, extension.NewStatus(store, statusStrategy{rules}), nil
+	clusters := &Clusters{Store: store, ids: ids}
+	return clusters, &Status{extension.NewStatus(store, statusStrategy{rules}), clusters}, nil
 }
 
 // Create stores a new cluster. Those who write ids wait for each other, so that no two clusters get the same one. What
@@ -85,14 +86,16 @@ func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest
 func (c *Clusters) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	t := &turn{ids: c.ids}
 	defer t.done()
-	return c.Store.Update(ctx, name, objInfo, c.ids.checkCreate(t, createValidation), c.ids.checkUpdate(t, updateValidation), forceAllowCreate, options)
+	obj, created, err := c.Store.Update(ctx, name, objInfo, c.ids.checkCreate(t, createValidation), c.ids.checkUpdate(t, updateValidation), forceAllowCreate, options)
+	obj, err = c.view(ctx, obj, err)
+	return obj, created, err
 }
 
 // Find returns a cluster, from the watch cache where it is there.
 func (c *Clusters) Find(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
-	obj, err := c.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	obj, err := c.Store.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"}) // the requester does not see it
 	if err != nil {
-		obj, err = c.Get(ctx, name, &metav1.GetOptions{})
+		obj, err = c.Store.Get(ctx, name, &metav1.GetOptions{})
 	}
 	if err != nil {
 		return nil, err

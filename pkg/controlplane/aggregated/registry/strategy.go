@@ -52,6 +52,7 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	restore(&versioned(obj).Spec, &versioned(old).Spec)
 	clusterv1alpha1.PrepareClusterForUpdate(versioned(obj), versioned(old), s.resourceModeling)
 }
 
@@ -134,10 +135,13 @@ func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 // Delete implements rest.GracefulDeleter. The webhook that protects other objects
 // does not see clusters, so it is done here.
 func (c *Clusters) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	return c.Store.Delete(ctx, name, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options)
+	obj, deleted, err := c.Store.Delete(ctx, name, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options)
+	obj, err = c.view(ctx, obj, err)
+	return obj, deleted, err
 }
 
 // DeleteCollection implements rest.CollectionDeleter.
 func (c *Clusters) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
-	return c.Store.DeleteCollection(ctx, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options, which)
+	list, err := c.Store.DeleteCollection(ctx, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options, which)
+	return c.view(ctx, list, err)
 }
