@@ -1,22 +1,34 @@
 package conformance
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
 // itemsLost marks cases in which the recorded pages leave out items of clusters that cache several namespaces. The pages
@@ -54,12 +66,10 @@ type proxyMember struct {
 	ListError        string                      `json:"listError"`
 }
 
-// proxyPage is a page of a list. The number of remaining items is left out of the comparison.
+// proxyPage is a page of a list. Its token and the number of remaining items are left out of the comparison.
 type proxyPage struct {
-	Kind            string   `json:"kind"`
 	Items           []string `json:"items"`
 	ResourceVersion string   `json:"resourceVersion"`
-	Continue        string   `json:"continue"`
 	Error           string   `json:"error"`
 }
 
@@ -71,7 +81,7 @@ func TestProxy(t *testing.T) {
 		}
 		switch c.Operation {
 		case "list":
-			return c.Name, c.list()
+			return c.Name, c.list(t)
 		case "get":
 			return c.Name, c.get()
 		case "encodeResourceVersion":
@@ -79,8 +89,7 @@ func TestProxy(t *testing.T) {
 		case "prepareList":
 			return c.Name, c.prepare()
 		case "recover":
-			changed, _ := search.Recover(c.Object, c.Cluster)
-			return c.Name, c.same(map[string]any{"changed": changed, "object": c.Object})
+			return c.Name, c.recover()
 		default:
 			return c.Name, fmt.Errorf("unknown operation %q", c.Operation)
 		}
@@ -103,16 +112,69 @@ func (c *proxyCase) same(result any) error {
 	return nil
 }
 
-// prepare compares what a list begins with. What the first cluster is asked for is recorded for pages only.
+// prepare compares what a list begins with. What the first cluster is asked for is left out: lists are answered from the caches.
 func (c *proxyCase) prepare() error {
-	from := search.Request{ResourceVersion: c.ResourceVersion, Continue: c.Continue}.Start()
+	var want map[string]any
+	if err := json.Unmarshal(c.Expect, &want); err != nil {
+		return err
+	}
+	delete(want, "memberResourceVersion")
+	versions, _ := search.DecodeVersions(c.ResourceVersion)
+	from := search.Continue{Versions: versions}
+	if c.Continue != "" {
+		from, _ = search.DecodeContinue(c.Continue)
+	}
+	of := map[string]any{}
+	for _, cluster := range from.Versions.Clusters() {
+		of[cluster] = from.Versions.Get(cluster)
+	}
 	got := map[string]any{
-		"startCluster": from.Cluster, "memberContinue": from.Token, "versions": from.Versions.Map(), "zero": from.Versions.Zero,
+		"startCluster": from.Cluster, "memberContinue": from.Token, "versions": of, "zero": from.Versions.Zero,
 	}
-	if from.Cluster != "" {
-		got["memberResourceVersion"] = from.First().ResourceVersion
+	if diff := cmp.Diff(want, got); diff != "" {
+		return errors.New(diff)
 	}
-	return c.same(got)
+	return nil
+}
+
+// recover compares what a member gets of an object that was read from several. A version without an entry for the member is
+// recorded as none; here it is an error. Annotations that become empty are left out here.
+func (c *proxyCase) recover() error {
+	var want struct {
+		Changed bool                       `json:"changed"`
+		Object  *unstructured.Unstructured `json:"object"`
+	}
+	if err := json.Unmarshal(c.Expect, &want); err != nil {
+		return err
+	}
+	if len(want.Object.GetAnnotations()) == 0 {
+		want.Object.SetAnnotations(nil)
+	}
+	sent, err := c.Object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	body, err := search.ToMember(search.FormatJSON, sent, c.Cluster)
+	if unknown := new(search.UnknownVersionError); errors.As(err, &unknown) {
+		if unknown.Cluster != c.Cluster || want.Object.GetResourceVersion() != "" {
+			return err
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var got unstructured.Unstructured
+	if err := got.UnmarshalJSON(body); err != nil {
+		return err
+	}
+	if changed := !bytes.Equal(body, sent); changed != want.Changed {
+		return fmt.Errorf("changed: want %t, got %t", want.Changed, changed)
+	}
+	if diff := cmp.Diff(want.Object, &got); diff != "" {
+		return errors.New(diff)
+	}
+	return nil
 }
 
 // get compares an object, or why there is none. A list of all clusters finds the object.
@@ -146,102 +208,124 @@ func (c *proxyCase) get() error {
 		}
 		return nil
 	}
-	object := got.Object.DeepCopy()
-	search.Annotate(object, got.Cluster)
-	object.SetResourceVersion(search.Versions{}.With(got.Cluster, object.GetResourceVersion()).Encode())
-	if diff := cmp.Diff(want.Object, object); diff != "" {
+	data, err := got.Object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON(search.FromMember(search.FormatJSON, data, got.Cluster)); err != nil {
+		return err
+	}
+	if diff := cmp.Diff(want.Object, &object); diff != "" {
 		return errors.New(diff)
 	}
 	return nil
 }
 
-// list compares a list and its further pages.
-func (c *proxyCase) list() error {
+// list compares a list and its further pages: all items in their order, and the versions of the clusters that have one. Here the
+// pages are full, and a cluster that cannot be read is named as missing: its error is the recorded answer.
+func (c *proxyCase) list(t *testing.T) error {
 	var want struct {
 		Pages []proxyPage `json:"pages"`
 	}
 	if err := json.Unmarshal(c.Expect, &want); err != nil {
 		return err
 	}
-	got := c.pages()
-	if slices.Contains(c.Tags, itemsLost) {
-		return c.complete(want.Pages, got)
+	items, result, err := c.items(c.caches(t))
+	if err != nil {
+		return err
 	}
-	if diff := cmp.Diff(want.Pages, got); diff != "" {
+	var wanted []string
+	for _, p := range want.Pages {
+		if p.Error != "" {
+			return c.missing(p.Error, result.Missing)
+		}
+		wanted = append(wanted, p.Items...)
+	}
+	if slices.Contains(c.Tags, itemsLost) {
+		err = c.complete(wanted, items)
+	} else if diff := cmp.Diff(wanted, items, cmpopts.EquateEmpty()); diff != "" {
+		err = errors.New(diff)
+	}
+	return errors.Join(err, c.versions(want.Pages[0].ResourceVersion, result.Versions))
+}
+
+// items returns the items of all pages, with the first page and what is missing on any.
+func (c *proxyCase) items(caches *cache.Caches) ([]string, cache.Result, error) {
+	selector, err := labels.Parse(c.Request.LabelSelector)
+	if err != nil {
+		return nil, cache.Result{}, err
+	}
+	q := cache.Query{Kind: configMap, Resource: configMap.GroupVersion().WithResource("configmaps"), Namespace: c.Request.Namespace, Labels: selector, Limit: c.Request.Limit}
+	var out []string
+	var first cache.Result
+	var missing []cache.Missing
+	for n := 0; ; n++ {
+		result, err := caches.List(q)
+		if err != nil {
+			return nil, first, err
+		}
+		if n == 0 {
+			first = result
+		}
+		missing = append(missing, result.Missing...)
+		if size := int64(len(result.Items)); size > q.Limit && q.Limit > 0 || size != q.Limit && result.Continue != "" {
+			return nil, first, fmt.Errorf("page %d has %d items, limit %d", n, size, q.Limit)
+		}
+		for _, item := range result.Items {
+			out = append(out, fmt.Sprintf("%s/%s/%s@%s", item.Cluster, item.Namespace, item.Name, item.Version))
+		}
+		if result.Continue == "" {
+			first.Missing = missing
+			return out, first, nil
+		}
+		q.Continue = result.Continue
+	}
+}
+
+// missing compares the error of a list with the clusters that are missing.
+func (c *proxyCase) missing(text string, missing []cache.Missing) error {
+	for i := range c.Clusters {
+		failing := c.Clusters[i].ListError == text
+		if named := slices.ContainsFunc(missing, func(m cache.Missing) bool { return m.Cluster == c.Clusters[i].Name }); named != failing {
+			return fmt.Errorf("cluster %s is missing: want %t, got %+v", c.Clusters[i].Name, failing, missing)
+		}
+	}
+	return nil
+}
+
+// versions compares the versions of the list. The recorded one keeps those of the request for clusters that do not exist, and an
+// empty one for those that do not have the resource.
+func (c *proxyCase) versions(recorded string, got map[string]string) error {
+	decoded, _ := search.DecodeVersions(recorded)
+	want := map[string]string{}
+	for i := range c.Clusters {
+		m := &c.Clusters[i]
+		if !m.NotCached && m.ListError == "" {
+			want[m.Name] = m.ResourceVersion
+			if version := decoded.Get(m.Name); version != "" && version != "0" {
+				want[m.Name] = version
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		return errors.New(diff)
 	}
 	return nil
 }
 
-// pages returns the list and its further pages, up to the first error, which is the text of the last page.
-func (c *proxyCase) pages() []proxyPage {
-	var pages []proxyPage
-	for token := ""; ; {
-		page, err := c.page(token)
-		if err != nil {
-			return append(pages, proxyPage{Error: err.Error()})
-		}
-		pages = append(pages, *page)
-		if page.Continue == "" {
-			return pages
-		}
-		if len(pages) > 1000 {
-			return append(pages, proxyPage{Error: "the list does not end"})
-		}
-		token = page.Continue
-	}
-}
-
-func (c *proxyCase) page(token string) (*proxyPage, error) {
-	members, names := map[string]*proxyMember{}, []string{}
-	for i := range c.Clusters {
-		members[c.Clusters[i].Name], names = &c.Clusters[i], append(names, c.Clusters[i].Name)
-	}
-	ask := func(q search.Query) (*search.Page[string], error) { return members[q.Cluster].list(c, q) }
-	request := search.Request{ResourceVersion: c.Request.ResourceVersion, Continue: token, Limit: c.Request.Limit}
-	merged, err := search.List(names, request, ask)
-	if err != nil {
-		return nil, err
-	}
-	for _, cluster := range merged.Unknown {
-		page, err := ask(search.Query{Cluster: cluster, Limit: 1})
-		switch {
-		case apierrors.IsNotFound(err), err == nil && page == nil:
-		case err != nil:
-			return nil, err
-		default:
-			merged.With(cluster, page.ResourceVersion)
-		}
-	}
-	page := &proxyPage{Kind: "List", Items: append([]string{}, merged.Items...), ResourceVersion: merged.Versions.Encode()}
-	if merged.First != "" {
-		page.Kind = "ConfigMapList"
-	}
-	if merged.Next != nil {
-		page.Continue = merged.Next.Encode()
-	}
-	return page, nil
-}
-
 // complete compares pages that leave out items: what they have is there, in their order, and every cluster's items are there
 // once.
-func (c *proxyCase) complete(want, got []proxyPage) error {
-	var wanted, items, all []string
-	for _, p := range want {
-		wanted = append(wanted, p.Items...)
-	}
-	for _, p := range got {
-		items = append(items, p.Items...)
-	}
+func (c *proxyCase) complete(wanted, items []string) error {
+	var all []string
 	clusters := slices.Clone(c.Clusters)
 	slices.SortFunc(clusters, func(a, b proxyMember) int { return strings.Compare(a.Name, b.Name) })
 	for i := range clusters {
-		page, err := clusters[i].list(c, search.Query{ResourceVersion: "0"})
-		if err != nil {
-			return err
-		}
-		if page != nil {
-			all = append(all, page.Items...)
+		m := &clusters[i]
+		for _, o := range m.Items {
+			if !m.NotCached && m.caches(o.GetNamespace()) {
+				all = append(all, fmt.Sprintf("%s/%s/%s@%s", m.Name, o.GetNamespace(), o.GetName(), o.GetResourceVersion()))
+			}
 		}
 	}
 	if diff := cmp.Diff(all, items); diff != "" {
@@ -255,68 +339,91 @@ func (c *proxyCase) complete(want, got []proxyPage) error {
 	if len(wanted) > 0 {
 		return fmt.Errorf("not in the recorded order: %v", wanted)
 	}
-	first, last := got[0].ResourceVersion, want[0].ResourceVersion
-	if first != last {
-		return fmt.Errorf("version: want %s, got %s", last, first)
-	}
 	return nil
 }
 
-// list answers as a member behind the filter of namespaces: from the cache for the version "0" without limit and token, else
-// from the member's API, in pages of exactly the limit.
-func (m *proxyMember) list(c *proxyCase, q search.Query) (*search.Page[string], error) {
-	if m.NotCached {
-		return nil, nil
-	}
-	if m.ListError == "404" {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "")
-	}
-	cached := q.ResourceVersion == "0" && q.Limit == 0 && q.Continue == ""
-	if m.ListError != "" && !cached {
-		return nil, errors.New(m.ListError)
-	}
-	selector, err := labels.Parse(c.Request.LabelSelector)
-	if err != nil {
-		return nil, err
-	}
-	asked, known := m.asked(c.Request.Namespace)
-	page := &search.Page[string]{ResourceVersion: m.ResourceVersion}
-	if !known && !cached {
-		page.ResourceVersion = ""
-	}
-	offset, _ := strconv.Atoi(strings.TrimPrefix(q.Continue, "t"))
-	n := 0
-	for i := range m.Items {
-		o := &m.Items[i]
-		if !known || asked != "" && o.GetNamespace() != asked || !selector.Matches(labels.Set(o.GetLabels())) {
-			continue
-		}
-		n++
-		if n <= offset {
-			continue
-		}
-		if q.Limit > 0 && int64(n-offset) > q.Limit {
-			page.Continue = fmt.Sprintf("t%d", int64(offset)+q.Limit)
-			break
-		}
-		if m.caches(o.GetNamespace()) {
-			page.Items = append(page.Items, fmt.Sprintf("%s/%s/%s@%s", m.Name, o.GetNamespace(), o.GetName(), o.GetResourceVersion()))
+var configMap = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+
+// caches returns caches of the members, once they are complete.
+func (c *proxyCase) caches(t *testing.T) *cache.Caches {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(c.serve))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(configMap, meta.RESTScopeNamespace)
+	out := cache.New(cache.Deps{Members: func(_ context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error) {
+		return access.NewMember(cluster.Name, &rest.Config{Host: server.URL + "/" + cluster.Name, QPS: -1}, mapper)
+	}})
+	t.Cleanup(func() {
+		out.End()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	var registries []*searchv1alpha1.ResourceRegistry
+	var clusters []*clusterv1alpha1.Cluster
+	for i := range c.Clusters {
+		m := &c.Clusters[i]
+		clusters = append(clusters, &clusterv1alpha1.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: m.Name, UID: types.UID(m.Name)},
+			Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}},
+		})
+		if !m.NotCached {
+			registries = append(registries, m.registry())
 		}
 	}
-	return page, nil
+	out.Follow(t.Context(), registries, clusters)
+	accesstest.Eventually(t, func() error {
+		if !out.Listed() {
+			return fmt.Errorf("the caches are not complete: %+v", out.States())
+		}
+		return nil
+	})
+	return out
 }
 
-// asked returns the namespace that the member is asked for, and whether it is asked at all.
-func (m *proxyMember) asked(namespace string) (string, bool) {
+// registry returns what selects the ConfigMaps of the cluster.
+func (m *proxyMember) registry() *searchv1alpha1.ResourceRegistry {
+	out := &searchv1alpha1.ResourceRegistry{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	out.Spec.TargetCluster.ClusterNames = []string{m.Name}
+	namespaces := m.CachedNamespaces
+	if namespaces == nil {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		out.Spec.ResourceSelectors = append(out.Spec.ResourceSelectors, searchv1alpha1.ResourceSelector{APIVersion: "v1", Kind: configMap.Kind, Namespace: namespace})
+	}
+	return out
+}
+
+// serve answers as the members: lists of ConfigMaps, and watches without changes. The path begins with the name of the member.
+func (c *proxyCase) serve(w http.ResponseWriter, r *http.Request) {
+	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	i := slices.IndexFunc(c.Clusters, func(m proxyMember) bool { return m.Name == name })
+	if i < 0 || c.Clusters[i].ListError == "404" {
+		http.NotFound(w, r)
+		return
+	}
+	m := &c.Clusters[i]
+	query := r.URL.Query()
 	switch {
-	case m.CachedNamespaces == nil:
-		return namespace, true
-	case namespace != metav1.NamespaceAll:
-		return namespace, m.caches(namespace)
-	case len(m.CachedNamespaces) == 1:
-		return m.CachedNamespaces[0], true
+	case m.ListError != "":
+		http.Error(w, m.ListError, http.StatusInternalServerError)
+	case query.Get("sendInitialEvents") != "":
+		http.Error(w, "sendInitialEvents is forbidden", http.StatusForbidden)
+	case query.Get("watch") != "":
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
 	default:
-		return metav1.NamespaceAll, true
+		list := unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
+		list.SetResourceVersion(m.ResourceVersion)
+		namespace, _ := strings.CutSuffix(strings.TrimPrefix(path, "api/v1/namespaces/"), "/configmaps")
+		for _, o := range m.Items {
+			if path == "api/v1/configmaps" || o.GetNamespace() == namespace {
+				list.Items = append(list.Items, o)
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(&list)
 	}
 }
 

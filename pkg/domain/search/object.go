@@ -22,30 +22,6 @@ func Annotate(object metav1.Object, cluster string) {
 	object.SetAnnotations(annotations)
 }
 
-// Recover makes an object that a client read from several clusters that of one cluster: without the annotation, and with the
-// version of the cluster. It reports whether the object changed, and whether it had a version of several clusters without
-// one of this cluster, which is removed then: to write it would overwrite what the client has not seen.
-func Recover(object metav1.Object, cluster string) (changed, unknown bool) {
-	if annotations := object.GetAnnotations(); annotations != nil {
-		if _, ok := annotations[clusterv1alpha1.CacheSourceAnnotation]; ok {
-			delete(annotations, clusterv1alpha1.CacheSourceAnnotation)
-			object.SetAnnotations(annotations)
-			changed = true
-		}
-	}
-	version := object.GetResourceVersion()
-	if version == "" || version == zeroVersion {
-		return changed, false
-	}
-	versions, ok := DecodeVersions(version)
-	if !ok {
-		return changed, false
-	}
-	own := versions.Object(cluster)
-	object.SetResourceVersion(own)
-	return true, own == "" && !versions.Has(cluster)
-}
-
 // Located is an object with its cluster.
 type Located[T any] struct {
 	Cluster string

@@ -1,5 +1,5 @@
-// Package search merges the lists, pages and versions of several clusters into those of one API server, and decides which
-// objects of the clusters are cached.
+// Package search translates the versions and tokens of several clusters from and into those of one API server, and decides
+// which objects of the clusters are cached.
 package search
 
 import (
@@ -126,15 +126,6 @@ func (v Versions) OfClusters() Versions {
 	return out
 }
 
-// Map returns a copy of the versions by cluster.
-func (v Versions) Map() map[string]string {
-	of := maps.Clone(v.of)
-	if of == nil {
-		of = map[string]string{}
-	}
-	return of
-}
-
 // Clusters returns the names of the clusters that have a version, in ascending order.
 func (v Versions) Clusters() []string {
 	return slices.Sorted(maps.Keys(v.of))
@@ -179,9 +170,4 @@ func (c Continue) Encode() string {
 		return ""
 	}
 	return encoding.EncodeToString(data)
-}
-
-// before reports whether a cluster comes before the page.
-func (c Continue) before(cluster string) bool {
-	return strings.Compare(cluster, c.Cluster) < 0
 }

@@ -28,11 +28,6 @@ func (n Namespaces) Has(namespace string) bool {
 	return found
 }
 
-// Equal reports whether two are the same.
-func (n Namespaces) Equal(other Namespaces) bool {
-	return n.All == other.All && slices.Equal(n.Names, other.Names)
-}
-
 // with returns the namespaces and one more: all of them if it is empty. It does not change n.
 func (n Namespaces) with(namespace string) Namespaces {
 	if n.All || namespace == "" {
@@ -107,35 +102,6 @@ func union(a, b Namespaces) Namespaces {
 		a = a.with(name)
 	}
 	return a
-}
-
-// Changes are what is to be done to get from some caches to others. Caches that are in neither stay as they are.
-type Changes struct {
-	// Start and Stop are caches that begin and end; Change are caches with other namespaces. Each is in ascending order.
-	Start, Stop, Change []Source
-}
-
-// Since returns the changes from earlier caches.
-func (w Wanted) Since(earlier Wanted) Changes {
-	var out Changes
-	for source, namespaces := range w {
-		before, ok := earlier[source]
-		switch {
-		case !ok:
-			out.Start = append(out.Start, source)
-		case !before.Equal(namespaces):
-			out.Change = append(out.Change, source)
-		}
-	}
-	for source := range earlier {
-		if _, ok := w[source]; !ok {
-			out.Stop = append(out.Stop, source)
-		}
-	}
-	for _, list := range [][]Source{out.Start, out.Stop, out.Change} {
-		slices.SortFunc(list, compareSources)
-	}
-	return out
 }
 
 // compareSources orders by cluster, then by kind.
