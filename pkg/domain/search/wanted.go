@@ -28,6 +28,11 @@ func (n Namespaces) Has(namespace string) bool {
 	return found
 }
 
+// Equal reports whether two are the same.
+func (n Namespaces) Equal(other Namespaces) bool {
+	return n.All == other.All && slices.Equal(n.Names, other.Names)
+}
+
 // with returns the namespaces and one more: all of them if it is empty. It does not change n.
 func (n Namespaces) with(namespace string) Namespaces {
 	if n.All || namespace == "" {
