@@ -70,32 +70,18 @@ const quantityPolicyName = "quantities.karmada.io"
 // quantityPolicy refuses quantities that every role would take minutes to decode, where users write a status: webhooks check
 // the specs. The default role "edit" has the status of FederatedHPAs.
 func quantityPolicy() []client.Object {
-	meta := metav1.ObjectMeta{Name: quantityPolicyName, Labels: names.SystemLabels()}
-	return []client.Object{
-		&admissionregistrationv1.ValidatingAdmissionPolicy{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					registration.Admitted(groupAutoscaling, "federatedhpas/status", admissionregistrationv1.Update),
-				}},
-				Validations: []admissionregistrationv1.Validation{{
-					Expression: `object.?status.?currentMetrics.orValue([]).all(m,
+	return registration.AdmissionPolicy(quantityPolicyName, admissionregistrationv1.Deny, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+			registration.Admitted(groupAutoscaling, "federatedhpas/status", admissionregistrationv1.Update),
+		}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: `object.?status.?currentMetrics.orValue([]).all(m,
   [dyn(m.?resource), dyn(m.?containerResource), dyn(m.?pods), dyn(m.?object), dyn(m.?external)].all(source,
     [dyn(source.?current.?value), dyn(source.?current.?averageValue)].all(q,
       !q.hasValue() || type(q.value()) != string || (size(q.value()) <= 64 && !q.value().matches("[eE][+-]?[0-9]{3,}")))))`,
-					Message: "a quantity of status.currentMetrics is out of range: it may have 64 characters and an exponent of two digits",
-				}},
-			},
-		},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName:        quantityPolicyName,
-				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			},
-		},
-	}
+			Message: "a quantity of status.currentMetrics is out of range: it may have 64 characters and an exponent of two digits",
+		}},
+	})
 }
 
 // namespacePolicyName is the name of the admission policy and of its binding.
@@ -105,37 +91,23 @@ const namespacePolicyName = "namespaces.karmada.io"
 // execution namespace of a cluster, which the controller of clusters labels while its Cluster exists, and those of the
 // credentials and of the state of the control plane.
 func namespacePolicy() []client.Object {
-	meta := metav1.ObjectMeta{Name: namespacePolicyName, Labels: names.SystemLabels()}
 	execution := `request.name.startsWith("` + names.ExecutionNamespace("") + `")`
-	return []client.Object{
-		&admissionregistrationv1.ValidatingAdmissionPolicy{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					registration.Admitted("", "namespaces", admissionregistrationv1.Delete),
-				}},
-				MatchConditions: []admissionregistrationv1.MatchCondition{{
-					Name: "needed", Expression: execution + ` || request.name in ["` + clusterv1alpha1.NamespaceKarmadaSystem + `", "` + clusterv1alpha1.NamespaceKarmadaCluster + `"]`,
-				}},
-				Validations: []admissionregistrationv1.Validation{{
-					Expression: execution + ` && !("` + clusterv1alpha1.ExecutionNamespaceLabel + `" in oldObject.metadata.?labels.orValue({}))`,
-					MessageExpression: execution + ` ? "the namespace holds all that runs in cluster " + oldObject.metadata.?labels[?"` +
-						clusterv1alpha1.ExecutionNamespaceLabel + `"].orValue("") + " and is deleted with it: use karmadactl unjoin or unregister"` +
-						` : "the namespace holds the credentials of clusters or the state of the control plane"`,
-					Message: "the namespace is needed by the control plane",
-					Reason:  ptr.To(metav1.StatusReasonForbidden),
-				}},
-			},
-		},
-		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName:        namespacePolicyName,
-				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			},
-		},
-	}
+	return registration.AdmissionPolicy(namespacePolicyName, admissionregistrationv1.Deny, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+			registration.Admitted("", "namespaces", admissionregistrationv1.Delete),
+		}},
+		MatchConditions: []admissionregistrationv1.MatchCondition{{
+			Name: "needed", Expression: execution + ` || request.name in ["` + clusterv1alpha1.NamespaceKarmadaSystem + `", "` + clusterv1alpha1.NamespaceKarmadaCluster + `"]`,
+		}},
+		Validations: []admissionregistrationv1.Validation{{
+			Expression: execution + ` && !("` + clusterv1alpha1.ExecutionNamespaceLabel + `" in oldObject.metadata.?labels.orValue({}))`,
+			MessageExpression: execution + ` ? "the namespace holds all that runs in cluster " + oldObject.metadata.?labels[?"` +
+				clusterv1alpha1.ExecutionNamespaceLabel + `"].orValue("") + " and is deleted with it: use karmadactl unjoin or unregister"` +
+				` : "the namespace holds the credentials of clusters or the state of the control plane"`,
+			Message: "the namespace is needed by the control plane",
+			Reason:  ptr.To(metav1.StatusReasonForbidden),
+		}},
+	})
 }
 
 // fieldsPolicyName is the name of the admission policy and of its binding.

@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
@@ -91,26 +89,15 @@ func gateWarnings(values []string) []client.Object {
 		if k.enabled(values) {
 			continue
 		}
-		meta := metav1.ObjectMeta{Name: gateWarningPrefix + k.resource + "." + k.group, Labels: names.SystemLabels()}
-		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					registration.Admitted(k.group, k.resource, admissionregistrationv1.Create, admissionregistrationv1.Update),
-				}},
-				Validations: []admissionregistrationv1.Validation{{
-					Expression: cmp.Or(k.unless, "false"),
-					Message:    fmt.Sprintf("%s has no effect unless %s with --feature-gates=%s=true", k.kind, k.programs, k.gate),
-				}},
-			},
-		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: meta,
-			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName:        meta.Name,
-				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn},
-			},
-		})
+		out = append(out, registration.AdmissionPolicy(gateWarningPrefix+k.resource+"."+k.group, admissionregistrationv1.Warn, admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+				registration.Admitted(k.group, k.resource, admissionregistrationv1.Create, admissionregistrationv1.Update),
+			}},
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: cmp.Or(k.unless, "false"),
+				Message:    fmt.Sprintf("%s has no effect unless %s with --feature-gates=%s=true", k.kind, k.programs, k.gate),
+			}},
+		})...)
 	}
 	return out
 }
