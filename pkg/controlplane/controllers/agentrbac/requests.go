@@ -113,12 +113,20 @@ func (g *Granter) forget(ctx context.Context, cluster string) error {
 	if err := g.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing certificate requests: %w", err)
 	}
-	var errs []error
+	var leaving []*certificatesv1.CertificateSigningRequest
 	for i := range list.Items {
 		csr := &list.Items[i]
-		if !completed(csr) || csr.Spec.Username != names.AgentUser(cluster) && requested(csr) != names.AgentUser(cluster) {
-			continue
+		if completed(csr) && (csr.Spec.Username == names.AgentUser(cluster) || requested(csr) == names.AgentUser(cluster)) {
+			leaving = append(leaving, csr)
 		}
+	}
+	return g.delete(ctx, leaving)
+}
+
+// delete deletes certificate requests.
+func (g *Granter) delete(ctx context.Context, requests []*certificatesv1.CertificateSigningRequest) error {
+	var errs []error
+	for _, csr := range requests {
 		target := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: csr.Name}}
 		if err := g.client.Delete(ctx, target, client.Preconditions{UID: &csr.UID}); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("deleting certificate request %s: %w", csr.Name, err))
@@ -154,13 +162,7 @@ func (g *Granter) requests(ctx context.Context, cluster string) ([]string, error
 		}
 	}
 	above := excess(own)
-	var errs []error
-	for _, csr := range above {
-		target := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: csr.Name}}
-		if err := g.client.Delete(ctx, target, client.Preconditions{UID: &csr.UID}); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting certificate request %s: %w", csr.Name, err))
-		}
-	}
+	err := g.delete(ctx, above)
 	if len(above) > 0 {
 		log.FromContext(ctx).Info("Deleted certificate requests of an agent that has too many", "cluster", cluster, "count", len(above), "limit", maxRequests)
 	}
@@ -170,5 +172,5 @@ func (g *Granter) requests(ctx context.Context, cluster string) ([]string, error
 			out = append(out, csr.Name)
 		}
 	}
-	return out, errors.Join(errs...)
+	return out, err
 }
