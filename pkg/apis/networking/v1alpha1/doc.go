@@ -26,9 +26,6 @@ var (
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 
-// Kind returns the GroupKind of a kind of this group.
-func Kind(kind string) schema.GroupKind { return GroupVersion.WithKind(kind).GroupKind() }
-
 // Resource returns the GroupResource of a resource of this group.
 func Resource(resource string) schema.GroupResource {
 	return GroupVersion.WithResource(resource).GroupResource()
