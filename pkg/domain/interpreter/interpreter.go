@@ -110,12 +110,6 @@ func WithLayer(layer Layer) Option {
 	return func(s *settings) { s.layers = append(s.layers, layer) }
 }
 
-// WithClock sets the clock that conditions of aggregated statuses are stamped
-// with.
-func WithClock(now func() metav1.Time) Option {
-	return func(s *settings) { s.now = now }
-}
-
 // WithLenientStatus makes the built-in rules more forgiving than the reference's:
 // an object without the generation annotation, as in a Work that a user wrote,
 // has its status collected with template generation 0, and the observed

@@ -102,7 +102,7 @@ priorityClassName: high, containers: [{name: a, resources: {requests: {cpu: 1}}}
 
 func TestAggregateJob(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	in := New(WithClock(func() metav1.Time { return now }))
+	in := New(func(s *settings) { s.now = func() metav1.Time { return now } })
 	job := parse(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: default}, spec: {}}`)
 	got, err := in.AggregateStatus(job, members(
 		`{"succeeded":1,"startTime":"2026-01-01T01:00:00Z","completionTime":"2026-01-01T03:00:00Z","conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}`,

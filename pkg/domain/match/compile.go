@@ -214,21 +214,7 @@ func compileFields(expressions []corev1.NodeSelectorRequirement, never *bool) []
 	out := make([]requirement, 0, len(expressions))
 	for i := range expressions {
 		e := &expressions[i]
-		r := requirement{key: e.Key, values: e.Values}
-		switch e.Operator {
-		case corev1.NodeSelectorOpIn:
-			r.op = selection.In
-		case corev1.NodeSelectorOpNotIn:
-			r.op = selection.NotIn
-		case corev1.NodeSelectorOpExists:
-			r.op = selection.Exists
-		case corev1.NodeSelectorOpDoesNotExist:
-			r.op = selection.DoesNotExist
-		case corev1.NodeSelectorOpGt:
-			r.op = selection.GreaterThan
-		case corev1.NodeSelectorOpLt:
-			r.op = selection.LessThan
-		}
+		r := requirement{key: e.Key, op: operator(e.Operator), values: e.Values}
 		if !r.compileNumbers() || (e.Key != keyZone && !r.valid()) {
 			*never = true
 		}

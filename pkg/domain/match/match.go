@@ -82,25 +82,27 @@ func zones(have []string, r *corev1.NodeSelectorRequirement) bool {
 }
 
 func labelLike(set labels.Set, r *corev1.NodeSelectorRequirement) bool {
-	var op selection.Operator
-	switch r.Operator {
-	case corev1.NodeSelectorOpIn:
-		op = selection.In
-	case corev1.NodeSelectorOpNotIn:
-		op = selection.NotIn
-	case corev1.NodeSelectorOpExists:
-		op = selection.Exists
-	case corev1.NodeSelectorOpDoesNotExist:
-		op = selection.DoesNotExist
-	case corev1.NodeSelectorOpGt:
-		op = selection.GreaterThan
-	case corev1.NodeSelectorOpLt:
-		op = selection.LessThan
-	default:
-		return false
-	}
-	requirement, err := labels.NewRequirement(r.Key, op, r.Values)
+	requirement, err := labels.NewRequirement(r.Key, operator(r.Operator), r.Values)
 	return err == nil && requirement.Matches(set)
+}
+
+// operator returns an operator as that of labels: "", which is not valid, for one that is not known.
+func operator(of corev1.NodeSelectorOperator) selection.Operator {
+	switch of {
+	case corev1.NodeSelectorOpIn:
+		return selection.In
+	case corev1.NodeSelectorOpNotIn:
+		return selection.NotIn
+	case corev1.NodeSelectorOpExists:
+		return selection.Exists
+	case corev1.NodeSelectorOpDoesNotExist:
+		return selection.DoesNotExist
+	case corev1.NodeSelectorOpGt:
+		return selection.GreaterThan
+	case corev1.NodeSelectorOpLt:
+		return selection.LessThan
+	}
+	return ""
 }
 
 // Priority is how specifically a selector selects an object.
