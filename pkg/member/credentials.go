@@ -59,6 +59,9 @@ type Accounts struct {
 	Controllers bool
 	// Impersonator enables the account that impersonates users.
 	Impersonator bool
+
+	// renew replaces tokens that the member does not accept.
+	renew bool
 }
 
 // Credentials are what the control plane uses in a member.
@@ -98,6 +101,14 @@ func ensureAccounts(ctx context.Context, j *journal, a Accounts, report Reporter
 		}
 	}
 	secrets, err := tokens(ctx, j.client, a.Namespace, accounts, report)
+	for _, name := range accounts {
+		if err == nil && a.renew {
+			err = replaceRefused(ctx, j, a.Namespace, name, secrets[name][corev1.ServiceAccountTokenKey])
+		}
+	}
+	if err == nil && a.renew {
+		secrets, err = tokens(ctx, j.client, a.Namespace, accounts, report)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +188,24 @@ func ensureAccount(ctx context.Context, j *journal, namespace, name string) erro
 		return fmt.Errorf("removing stale secret %s/%s: %w", namespace, name, err)
 	}
 	_, err = j.create(ctx, tokenSecret(namespace, name))
+	return err
+}
+
+// replaceRefused makes the Secret of an account anew if the member does not accept its token: the key that signed it is not in use
+// any more.
+func replaceRefused(ctx context.Context, j *journal, namespace, name string, token []byte) error {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: string(token)}}
+	if err := j.client.Create(ctx, review); err != nil {
+		return fmt.Errorf("reviewing the token of service account %s/%s in the member: %w", namespace, name, err)
+	}
+	if review.Status.Authenticated {
+		return nil
+	}
+	secret := tokenSecret(namespace, name)
+	if err := j.client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing stale secret %s/%s: %w", namespace, name, err)
+	}
+	_, err := j.create(ctx, secret)
 	return err
 }
 
@@ -272,6 +301,7 @@ func storeCredentials(ctx context.Context, j *journal, namespace, cluster string
 		if err := patch.Change(ctx, j.client, secret, func() { secret.Data = want }); err != nil {
 			return nil, fmt.Errorf("updating secret %s/%s: %w", namespace, secret.Name, err)
 		}
+		report.say("secret %s/%s has new credentials", namespace, secret.Name)
 	}
 	return secrets, nil
 }

@@ -76,6 +76,7 @@ func newMapper() meta.RESTMapper {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+	add(authenticationv1.SchemeGroupVersion, meta.RESTScopeRoot, "TokenReview")
 	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(karmadaappsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")

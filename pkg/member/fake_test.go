@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -72,6 +73,11 @@ func (s *fakeServer) create(ctx context.Context, c client.WithWatch, obj client.
 			return err
 		}
 		return s.note("create", obj)
+	}
+	if review, ok := obj.(*authenticationv1.TokenReview); ok {
+		review.Status.Authenticated = !strings.HasPrefix(review.Spec.Token, "dead")
+		_, err := c.RESTMapper().RESTMapping(authenticationv1.SchemeGroupVersion.WithKind("TokenReview").GroupKind(), "v1")
+		return err
 	}
 	if obj.GetUID() == "" {
 		obj.SetUID(types.UID("uid of " + obj.GetName()))

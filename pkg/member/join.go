@@ -1,16 +1,19 @@
 package member
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -61,6 +64,9 @@ type JoinRequest struct {
 	Endpoint string
 	// DryRun checks and writes nothing.
 	DryRun bool
+
+	// renew is set for a member.
+	renew bool
 }
 
 // ValidateName returns an error if a name is not valid for a cluster.
@@ -83,8 +89,9 @@ func ValidateName(name string) error {
 
 // Join makes a cluster a member that the control plane pushes to. It waits for
 // nothing but the credentials. After a failure nothing of what it made is left, and
-// what an earlier run left behind is used again. A cluster that is a member already is
-// an error, unless one of its Secrets was deleted: they are written again.
+// what an earlier run left behind is used again. A cluster that is a member of that name
+// already gets new credentials, where the member does not accept those that it has, and
+// the endpoint of the request; nothing else of it changes.
 func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster, error) {
 	if err := ValidateName(r.Name); err != nil {
 		return nil, err
@@ -96,11 +103,8 @@ func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster,
 	if err != nil {
 		return nil, err
 	}
-	if cluster := lacksCredentials(ctx, d, r.Name, id); cluster != nil && !r.DryRun {
-		r.Namespace = cluster.Spec.SecretRef.Namespace
-		return cluster, undone(ctx, d, r, func(inMember, inControlPlane *journal) error {
-			return connect(ctx, d, r, inMember, inControlPlane, func() (*clusterv1alpha1.Cluster, error) { return cluster, nil })
-		})
+	if cluster := memberOf(ctx, d, r.Name, id); cluster != nil {
+		return cluster, renew(ctx, d, r, cluster)
 	}
 	if err := checkUnregistered(ctx, d, r.Name, id); err != nil {
 		return nil, err
@@ -124,6 +128,32 @@ func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster,
 	return cluster, nil
 }
 
+// renew gives a member new credentials, and the endpoint of the request.
+func renew(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.Cluster) error {
+	d.Report.say("cluster %q is a member already: its credentials and its endpoint are renewed, and nothing else changes", r.Name)
+	wanted, err := desiredCluster(r, cluster.Spec.ID)
+	if err != nil || r.DryRun {
+		return err
+	}
+	r.Namespace, r.renew = cluster.Spec.SecretRef.Namespace, true
+	return undone(ctx, d, r, func(inMember, inControlPlane *journal) error {
+		return connect(ctx, d, r, inMember, inControlPlane, func() (*clusterv1alpha1.Cluster, error) {
+			s, w := &cluster.Spec, &wanted.Spec
+			w.ProxyURL = cmp.Or(w.ProxyURL, s.ProxyURL)
+			if s.APIEndpoint == w.APIEndpoint && s.InsecureSkipTLSVerification == w.InsecureSkipTLSVerification && s.ProxyURL == w.ProxyURL {
+				return cluster, nil
+			}
+			if s.APIEndpoint != w.APIEndpoint {
+				d.Report.say("endpoint of cluster %q: %s, was %s", r.Name, w.APIEndpoint, s.APIEndpoint)
+			}
+			err := patch.Change(ctx, d.ControlPlane, cluster, func() {
+				s.APIEndpoint, s.InsecureSkipTLSVerification, s.ProxyURL = w.APIEndpoint, w.InsecureSkipTLSVerification, w.ProxyURL
+			})
+			return cluster, err
+		})
+	})
+}
+
 // undone takes back what do made if it fails.
 func undone(ctx context.Context, d Deps, r JoinRequest, do func(inMember, inControlPlane *journal) error) error {
 	inMember, inControlPlane := &journal{client: d.Member}, &journal{client: d.ControlPlane}
@@ -139,12 +169,23 @@ func undone(ctx context.Context, d Deps, r JoinRequest, do func(inMember, inCont
 // LacksCredentials reports whether one of the Secrets that Join made for a member does not exist any more. Join writes them again.
 func LacksCredentials(ctx context.Context, d Deps, name string) bool {
 	id, err := ID(ctx, d.Member)
-	return err == nil && lacksCredentials(ctx, d, name, id) != nil
+	if err != nil {
+		return false
+	}
+	cluster := memberOf(ctx, d, name, id)
+	if cluster == nil {
+		return false
+	}
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{cluster.Spec.SecretRef, cluster.Spec.ImpersonatorSecretRef} {
+		if absent(d.ControlPlane.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Secret{})) {
+			return true
+		}
+	}
+	return false
 }
 
-// lacksCredentials returns the Cluster of a member, by its name and identity, if one of the Secrets that Join made for it does
-// not exist any more. What cannot be read counts as existing.
-func lacksCredentials(ctx context.Context, d Deps, name, id string) *clusterv1alpha1.Cluster {
+// memberOf returns the Cluster of a member that Join made, by its name and identity, or nil.
+func memberOf(ctx context.Context, d Deps, name, id string) *clusterv1alpha1.Cluster {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return nil
@@ -154,25 +195,25 @@ func lacksCredentials(ctx context.Context, d Deps, name, id string) *clusterv1al
 		s.SecretRef.Name != name || s.ImpersonatorSecretRef.Name != ImpersonatorSecretName(name) || s.ImpersonatorSecretRef.Namespace != s.SecretRef.Namespace {
 		return nil
 	}
-	for _, ref := range []*clusterv1alpha1.LocalSecretReference{s.SecretRef, s.ImpersonatorSecretRef} {
-		err := d.ControlPlane.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Secret{})
-		if absent(err) {
-			return cluster
-		}
-	}
-	return nil
+	return cluster
 }
 
 // connect makes the accounts in the member and stores their credentials for the Cluster that register returns.
 func connect(ctx context.Context, d Deps, r JoinRequest, inMember, inControlPlane *journal, register func() (*clusterv1alpha1.Cluster, error)) error {
-	accounts := Accounts{Cluster: r.Name, Namespace: r.Namespace, Controllers: true, Impersonator: true}
+	accounts := Accounts{Cluster: r.Name, Namespace: r.Namespace, Controllers: true, Impersonator: true, renew: r.renew}
 	creds, err := ensureAccounts(ctx, inMember, accounts, d.Report)
 	if err != nil {
 		return err
 	}
-	if len(creds.CABundle) == 0 && !r.Config.Insecure {
-		if creds.CABundle, err = caOf(r.Config); err != nil {
+	if (len(creds.CABundle) == 0 || r.renew) && !r.Config.Insecure {
+		ca, err := caOf(r.Config)
+		if err != nil {
 			return err
+		}
+		if len(creds.CABundle) == 0 {
+			creds.CABundle = ca
+		} else if !bytes.Contains(creds.CABundle, bytes.TrimSpace(ca)) { // the member may not have published a new authority yet
+			creds.CABundle = slices.Concat(bytes.TrimSpace(creds.CABundle), []byte("\n"), ca)
 		}
 	}
 	secrets, err := storeCredentials(ctx, inControlPlane, r.Namespace, r.Name, creds, d.Report)
@@ -194,6 +235,9 @@ func connect(ctx context.Context, d Deps, r JoinRequest, inMember, inControlPlan
 // own makes a Secret go when its cluster goes.
 func own(ctx context.Context, c client.Client, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) error {
 	owner := []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1alpha1.GroupVersion.WithKind("Cluster"))}
+	if equality.Semantic.DeepEqual(secret.OwnerReferences, owner) {
+		return nil
+	}
 	if err := patch.Change(ctx, c, secret, func() { secret.OwnerReferences = owner }); err != nil {
 		return fmt.Errorf("tying secret %s to the cluster: %w", key(secret), err)
 	}

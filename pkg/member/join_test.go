@@ -1,11 +1,13 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -202,7 +204,7 @@ func TestJoin_RestoresDeletedSecrets(t *testing.T) {
 			t.Fatal(err)
 		}
 		restored := get(t, control, "karmada-cluster", name, &corev1.Secret{})
-		if !reflect.DeepEqual(restored.Data, secret.Data) || len(restored.OwnerReferences) != 1 {
+		if !bytes.Equal(restored.Data["token"], secret.Data["token"]) || !bytes.HasPrefix(restored.Data["caBundle"], secret.Data["caBundle"]) || len(restored.OwnerReferences) != 1 {
 			t.Errorf("%s: %v", name, restored)
 		}
 		for _, write := range control.writes {
@@ -210,6 +212,86 @@ func TestJoin_RestoresDeletedSecrets(t *testing.T) {
 				t.Errorf("%s", write)
 			}
 		}
+	}
+}
+
+// A member gets new credentials where it does not accept those that it has, and the endpoint of the request. All else stays.
+func TestJoin_RenewsCredentials(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(t *testing.T, member *fakeServer, r *JoinRequest)
+		token   string
+		changed []string // in the control plane
+	}{
+		"nothing changed": {func(*testing.T, *fakeServer, *JoinRequest) {}, "token of karmada-m1", nil},
+		"the token was revoked": {func(t *testing.T, member *fakeServer, _ *JoinRequest) {
+			secret := get(t, member, "karmada-cluster", "karmada-m1", &corev1.Secret{})
+			secret.Data["token"] = []byte("dead")
+			if err := member.Client.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}, "token of karmada-m1", nil},
+		"its Secret is gone and the new one has another token": {func(t *testing.T, member *fakeServer, _ *JoinRequest) {
+			secret := get(t, member, "karmada-cluster", "karmada-m1", &corev1.Secret{})
+			secret.Data["token"] = []byte("another")
+			if err := member.Client.Update(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}, "another", []string{"Secret karmada-cluster/m1"}},
+		"another authority": {func(_ *testing.T, _ *fakeServer, r *JoinRequest) { r.Config.CAData = []byte("a new CA") }, "token of karmada-m1", []string{"Secret karmada-cluster/m1"}},
+		"another address":   {func(_ *testing.T, _ *fakeServer, r *JoinRequest) { r.Endpoint = "https://192.0.2.1:6443" }, "token of karmada-m1", []string{"Cluster m1"}},
+		"a dry run": {func(_ *testing.T, _ *fakeServer, r *JoinRequest) {
+			r.Endpoint, r.DryRun = "https://192.0.2.1:6443", true
+		}, "token of karmada-m1", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			control, member := newServer(t), memberServer(t, "id-1")
+			r := joinRequest("m1")
+			r.Config.CAData = []byte("CA")
+			before, err := Join(t.Context(), deps(control, member), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := before.Spec
+			control.writes = nil
+			r.Provider, r.Region, r.Namespace = "another", "another", "elsewhere"
+			tc.change(t, member, &r)
+			var said []string
+			d := deps(control, member)
+			d.Report = func(line string) { said = append(said, line) }
+			if _, err := Join(t.Context(), d, r); err != nil {
+				t.Fatal(err)
+			}
+			if len(said) != 1+len(tc.changed) || !strings.Contains(said[0], `cluster "m1" is a member already`) {
+				t.Errorf("said %q", said)
+			}
+			var changed []string
+			for _, write := range control.writes {
+				if object, patched := strings.CutPrefix(write, "patch "); patched {
+					changed = append(changed, object)
+				} else {
+					t.Errorf("%s", write)
+				}
+			}
+			slices.Sort(changed)
+			if diff := cmp.Diff(tc.changed, slices.Compact(changed)); diff != "" {
+				t.Error(diff)
+			}
+			if r.Endpoint != "" && !r.DryRun {
+				spec.APIEndpoint = r.Endpoint
+			}
+			if diff := cmp.Diff(spec, get(t, control, "", "m1", &clusterv1alpha1.Cluster{}).Spec); diff != "" {
+				t.Error(diff)
+			}
+			if got := get(t, control, "karmada-cluster", "m1", &corev1.Secret{}).Data; string(got["token"]) != tc.token || !strings.HasPrefix(string(got["caBundle"]), "CA") {
+				t.Errorf("credentials %q", got)
+			}
+			if got := string(get(t, member, "karmada-cluster", "karmada-m1", &corev1.Secret{}).Data["token"]); got != tc.token {
+				t.Errorf("the token in the member is %q", got)
+			}
+			if _, err := Join(t.Context(), deps(control, memberServer(t, "id-2")), r); err == nil || !strings.Contains(err.Error(), "another cluster is joined") {
+				t.Errorf("another cluster of the name: %v", err)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -55,8 +56,12 @@ func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line str
 		return err
 	}
 	step("[preflight] Running pre-flight checks")
-	if err := preflight(ctx, d.Member, r.Agent); err != nil {
+	renewed, err := preflight(ctx, d.Member, r.Agent, r.Discovery.Endpoint)
+	if err != nil {
 		return err
+	}
+	if renewed {
+		step("[preflight] The agent of cluster " + name + " is there: it gets new credentials, and nothing else changes")
 	}
 	id, err := ID(ctx, d.Member)
 	if err != nil {
@@ -88,9 +93,9 @@ func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line str
 	return awaitReady(ctx, d, agent, r)
 }
 
-// preflight looks for what an earlier agent left. Without its identity it cannot
-// work any more, and its own cluster may register again.
-func preflight(ctx context.Context, c client.Client, s AgentSpec) error {
+// preflight looks for what an earlier agent left. Its own cluster may register again at the same control plane: the agent may
+// have lost its identity, or that has ended. It reports whether there is an agent with an identity.
+func preflight(ctx context.Context, c client.Client, s AgentSpec, endpoint string) (renewed bool, err error) {
 	found := map[string]client.Object{}
 	var problems Preflight
 	for _, want := range []struct {
@@ -106,15 +111,28 @@ func preflight(ctx context.Context, c client.Client, s AgentSpec) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("looking for %s %s/%s in the member: %w", want.kind, s.Namespace, want.name, err)
+			return false, fmt.Errorf("looking for %s %s/%s in the member: %w", want.kind, s.Namespace, want.name, err)
 		}
 		found[want.kind] = want.obj
 		problems = append(problems, fmt.Sprintf("%s/%s %s already exists", s.Namespace, want.name, want.kind))
 	}
-	if len(problems) == 0 || found["Secret"] == nil && ours(found, s.Cluster) {
-		return nil
+	secret, _ := found["Secret"].(*corev1.Secret)
+	switch own := ours(found, s.Cluster); {
+	case len(problems) == 0 || secret == nil && own:
+		return false, nil
+	case own && found["Deployment"] != nil && serverOf(secret) == endpoint:
+		return true, nil
 	}
-	return problems
+	return false, problems
+}
+
+// serverOf returns HOST:PORT of the control plane of an agent, by the Secret with its kubeconfig; empty if it is not readable.
+func serverOf(secret *corev1.Secret) string {
+	config, err := clientcmd.RESTConfigFromKubeConfig(secret.Data[AgentKubeconfig])
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(config.Host, "https://")
 }
 
 // ours reports whether what was found is what registering the cluster made.

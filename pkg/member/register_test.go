@@ -59,12 +59,24 @@ func TestPreflight(t *testing.T) {
 	own := meta
 	own.Labels = systemLabels()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-kubeconfig"}}
+	kubeconfig := func(server string) client.Object {
+		s := secret.DeepCopy()
+		s.Data = map[string][]byte{"karmada-kubeconfig": []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: " + server + "}}]\ncontexts: [{name: c, context: {cluster: c}}]\n")}
+		return s
+	}
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    Preflight
 	}{
-		"an empty member":               {nil, nil},
-		"an agent that lost its Secret": {[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}}, nil},
+		"an empty member":                    {nil, nil},
+		"an agent that lost its Secret":      {[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}}, nil},
+		"an agent of the control plane":      {[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}, kubeconfig("https://192.0.2.1:5443")}, nil},
+		"the agent of another cluster of it": {[]client.Object{deployed("m4"), kubeconfig("https://192.0.2.1:5443")}, Preflight{"karmada-system/karmada-kubeconfig Secret already exists", "karmada-system/karmada-agent Deployment already exists"}},
+		"its kubeconfig without an agent":    {[]client.Object{kubeconfig("https://192.0.2.1:5443")}, Preflight{"karmada-system/karmada-kubeconfig Secret already exists"}},
+		"an agent of another control plane": {
+			[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}, kubeconfig("https://192.0.2.2:5443")},
+			Preflight{"karmada-system/karmada-kubeconfig Secret already exists", "karmada-system/karmada-agent-sa ServiceAccount already exists", "karmada-system/karmada-agent Deployment already exists"},
+		},
 		"an agent": {
 			[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}, secret},
 			Preflight{"karmada-system/karmada-kubeconfig Secret already exists", "karmada-system/karmada-agent-sa ServiceAccount already exists", "karmada-system/karmada-agent Deployment already exists"},
@@ -75,7 +87,7 @@ func TestPreflight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got Preflight
-			err := preflight(t.Context(), memberServer(t, "id", tc.objects...), agentSpec("m3"))
+			_, err := preflight(t.Context(), memberServer(t, "id", tc.objects...), agentSpec("m3"), "192.0.2.1:5443")
 			if err != nil && !errors.As(err, &got) {
 				t.Fatal(err)
 			}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // A cluster that joins is used at once; it leaves although the policies of what runs there are gone; it can be abandoned
@@ -25,6 +28,20 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 		func() error { return o.has("configmap/settings", ns) },
 	))
 
+	// Its credentials are revoked. The same command renews them, and what runs there goes on running.
+	inside, err := kubernetes.NewForConfig(o.cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inside.CoreV1().Secrets("karmada-cluster").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r := ctl("", "join", "m4", "--cluster-kubeconfig", o.cluster.Kubeconfig); r.code != 0 || !strings.Contains(r.err, "secret karmada-cluster/m4 has new credentials") {
+		t.Fatalf("renewing the credentials: %s%s", r.out, r.err)
+	}
+	apply(t, ns, deployment("web", 3))
+	eventually(t, is("", ns, "deploy/web", "{.status.readyReplicas}", "3"))
+
 	must(t, "delete", "pp", "web", "settings", "-n", ns)
 	eventually(t, is("", ns, "deploy/web", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
 	must(t, "unjoin", "m4", "--wait", under.timeout().String())
@@ -37,7 +54,7 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 
 	join()
 	apply(t, ns, policy("web", to("m4")))
-	eventually(t, is("", ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	eventually(t, is("", ns, "deploy/web", "{.status.readyReplicas}", "3"))
 	must(t, "unjoin", "m4", "--abandon")
 	join()
 	eventually(t, all(
@@ -48,7 +65,7 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 			return nil
 		},
 		shows(row{"NAME": "m4", "MODE": "Push", "READY": "True"}, "get", "clusters"),
-		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
+		is("", ns, "deploy/web", "{.status.readyReplicas}", "3"),
 	))
 	must(t, "unjoin", "m4", "--wait", under.timeout().String())
 	fails(t, "", "get", "cluster", "m4")

@@ -25,6 +25,9 @@ const (
 		for some seconds, until the cluster is Ready. If anything fails, what was made
 		is taken back.
 
+		A cluster that is a member of that name already gets new credentials and the
+		address of the request; what runs there goes on.
+
 		The control plane reaches the cluster at the address in the kubeconfig, or at that
 		of --cluster-api-endpoint. Of a kind cluster on this machine, whose kubeconfig says
 		127.0.0.1, the address of its node is used.`

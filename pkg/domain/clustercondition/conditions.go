@@ -10,6 +10,9 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
+// CredentialsRefused is in the message of the condition Ready of a cluster that does not accept the credentials of the control plane.
+const CredentialsRefused = "the cluster refuses the credentials of the control plane, or has another certificate authority"
+
 // Reasons of the condition ServiceDomainNameResolutionReady, of nodes and of clusters.
 const (
 	ReasonNameResolutionReady  = "ServiceDomainNameResolutionReady"

@@ -15,6 +15,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -216,14 +217,18 @@ func (e *explainer) unready(name string, cluster *clusterv1alpha1.Cluster) *find
 	case cluster.Ready():
 		return nil
 	}
-	why := "it has not reported yet"
+	why, next := "it has not reported yet", describe
 	if c := cluster.ReadyCondition(); c != nil {
 		why = Line(c.Reason + ": " + c.Message)
 		if cluster.Spec.SyncMode == clusterv1alpha1.Pull && c.Status == metav1.ConditionUnknown {
 			why = "its agent does not report: " + why
+			next += ", and the log of deployment karmada-agent in the cluster; if its credentials were refused or have ended: " + e.program + " register"
+		}
+		if cluster.Spec.SyncMode == clusterv1alpha1.Push && (c.Reason == "StatusCollectionFailed" || strings.Contains(c.Message, clustercondition.CredentialsRefused)) {
+			next = e.program + " join " + name + " --cluster-kubeconfig=FILE, with the kubeconfig of the cluster, renews its credentials"
 		}
 	}
-	return found(ClusterNotReady, describe, "cluster %s is not Ready: %s", name, why)
+	return found(ClusterNotReady, next, "cluster %s is not Ready: %s", name, why)
 }
 
 // status explains the state of the object in each cluster.

@@ -181,7 +181,11 @@ func (l *collector) probe(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if err != nil {
 		return nil, condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error()), false
 	}
-	observed, timedOut = probe(ctx, member, l.deps.ProbeTimeout)
+	renew := ""
+	if cluster.Spec.SyncMode == clusterv1alpha1.Push { // an agent in its own cluster has those of its pod
+		renew = "karmadactl join " + cluster.Name + " --cluster-kubeconfig=FILE"
+	}
+	observed, timedOut = probe(ctx, member, l.deps.ProbeTimeout, renew)
 	return member, observed, timedOut
 }
 

@@ -283,7 +283,7 @@ func TestCollector_UnhealthyClusters(t *testing.T) {
 		{"it cannot be opened", func(b *bench) { b.opened = errors.New("no secret") }, "False StatusCollectionFailed failed to create a ClusterClient: no secret"},
 		{"it is not reachable", func(b *bench) { b.server.Close() }, "False ClusterNotReachable cluster is not reachable"},
 		{"it is broken", func(b *bench) { b.member.code["/readyz"] = 500 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 500"},
-		{"it rejects the credentials", func(b *bench) { b.member.code["/readyz"] = 401 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 401"},
+		{"it rejects the credentials", func(b *bench) { b.member.code["/readyz"] = 401 }, `False ClusterNotReachable cluster is not reachable: the cluster refuses the credentials of the control plane, or has another certificate authority: renew them with "karmadactl join m1 --cluster-kubeconfig=FILE"`},
 		{"it is not healthy", func(b *bench) { b.member.code["/readyz"] = 204 }, "False ClusterNotReady cluster is reachable but health endpoint responded without ok"},
 		{"it has /healthz only and is not healthy", func(b *bench) { b.member.code["/readyz"], b.member.code["/healthz"] = 404, 404 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 404"},
 		{"it has /healthz only and is healthy", func(b *bench) { b.member.code["/readyz"] = 404 }, healthy},

@@ -2,6 +2,8 @@ package clusterstatus
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -25,15 +28,18 @@ const (
 )
 
 // probe returns the Ready condition by the health endpoints of a cluster, and reports whether the cluster did not answer in
-// time.
-func probe(ctx context.Context, member *access.Member, timeout time.Duration) (ready metav1.Condition, timedOut bool) {
+// time. renew is the command by which the credentials are renewed that the cluster refuses.
+func probe(ctx context.Context, member *access.Member, timeout time.Duration, renew string) (ready metav1.Condition, timedOut bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	code, err := statusCode(ctx, member, "/readyz")
 	if err == nil && code == http.StatusNotFound {
 		code, err = statusCode(ctx, member, "/healthz")
 	}
+	refused := fmt.Sprintf("%s: %s: renew them with %q", messageNotReachable, clustercondition.CredentialsRefused, renew)
 	switch {
+	case renew != "" && (code == http.StatusUnauthorized || errors.As(err, new(*tls.CertificateVerificationError))):
+		return condition(metav1.ConditionFalse, reasonNotReachable, refused), false
 	case err == nil && code == http.StatusOK:
 		return condition(metav1.ConditionTrue, reasonReady, messageReady), false
 	case err == nil && code > http.StatusOK && code < http.StatusMultipleChoices:
