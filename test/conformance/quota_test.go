@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -73,7 +74,15 @@ func TestQuota(t *testing.T) {
 		case "status":
 			return c.Name, c.status(&q)
 		case "enforcement":
-			quota.Count(&q, quota.Total(q.Namespace, slices.Values(c.Bindings)))
+			stored := map[string]quota.Stored{}
+			for i := range c.Bindings {
+				if b := &c.Bindings[i]; b.Namespace == q.Namespace {
+					stored[b.Name] = quota.Stored{UID: b.UID, Version: b.ResourceVersion, Usage: quota.Usage(&b.Spec)}
+				}
+			}
+			var ledger quota.Ledger
+			ledger.Recount(stored, func(string) bool { return true }, time.Time{})
+			quota.Count(&q, ledger.Total())
 			return c.Name, sameStatus(&c.Expect.Status, &q.Status)
 		}
 		return c.Name, fmt.Errorf("unknown operation %q", c.Operation)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // Aggregate returns the limit and the usage in each cluster that has applied its ResourceQuota, sorted by cluster.
@@ -76,17 +74,6 @@ func Sum(items []policyv1alpha1.ClusterQuotaStatus) corev1.ResourceList {
 
 // Counted reports whether the usage of bindings has a resource: it counts what containers request.
 func Counted(name corev1.ResourceName) bool { return validation.RequestedByContainers(name) }
-
-// Total returns what all bindings of a namespace use. It has no zeros. Bindings of the cluster scope are never counted.
-func Total(namespace string, bindings iter.Seq[workv1alpha2.ResourceBinding]) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for b := range bindings {
-		if b.Namespace == namespace {
-			add(out, Usage(&b.Spec), 1)
-		}
-	}
-	return out
-}
 
 // Count sets the limit in force and the usage of a quota, which is what the bindings of the namespace use.
 func Count(q *policyv1alpha1.FederatedResourceQuota, total corev1.ResourceList) {

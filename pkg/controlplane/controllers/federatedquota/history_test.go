@@ -278,8 +278,11 @@ func (h *history) step() {
 
 // stored returns what the stored bindings use.
 func (h *history) stored() resource.Quantity {
-	total := quota.Total("ns", maps.Values(h.bindings))
-	return total["cpu"]
+	var total resource.Quantity
+	for _, b := range h.bindings {
+		total.Add(quota.Usage(&b.Spec)["cpu"])
+	}
+	return total
 }
 
 // check fails if more is stored than the quota allows, or than is charged.
