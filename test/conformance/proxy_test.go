@@ -225,6 +225,7 @@ func (c *proxyCase) get() error {
 // list compares a list and its further pages: all items in their order, and the versions of the clusters that have one. Here the
 // pages are full, and a cluster that cannot be read is named as missing: its error is the recorded answer.
 func (c *proxyCase) list(t *testing.T) error {
+	t.Helper()
 	var want struct {
 		Pages []proxyPage `json:"pages"`
 	}
