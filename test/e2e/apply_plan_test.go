@@ -34,3 +34,44 @@ func TestApply_Plan(t *testing.T) {
 		t.Errorf("applied again:\n%s", out)
 	}
 }
+
+// One command applies a type and objects of it, in any order, plain and with --plan, also where discovery is out of date; what cannot
+// be read is named, and the rest is applied.
+func TestApply_DefinesTypesFirst(t *testing.T) {
+	ns := namespace(t)
+	const crd = "jobs.define.example.com"
+	manifest := `
+apiVersion: define.example.com/v1
+kind: Job
+metadata: {name: one}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: plain}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: ` + crd + `}
+spec:
+  group: define.example.com
+  scope: Namespaced
+  names: {plural: jobs, singular: job, kind: Job, listKind: JobList}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+	remove := func() { ctl(manifest, "delete", "-n", ns, "--ignore-not-found", "-f", "-") }
+	t.Cleanup(remove)
+	for _, flags := range [][]string{nil, {"--plan", "--yes"}, {"--server-side"}} {
+		out := mustWith(t, manifest, append([]string{"apply", "-n", ns, "-f", "-"}, flags...)...)
+		first, second := strings.Index(out, crd), strings.Index(out, "job.define.example.com/one")
+		if first < 0 || second < first && len(flags) != 2 { // a plan names it before
+			t.Errorf("%v:\n%s", flags, out)
+		}
+		must(t, "get", crd+"/one", "-n", ns, "-s", "karmada")
+		remove()
+	}
+	r := ctl(manifest+"---\n{apiVersion: absent.example.com/v1, kind: Absent, metadata: {name: a}}\n", "apply", "-n", ns, "-f", "-")
+	if r.code != 1 || strings.Count(r.err, `no matches for kind "Absent"`) != 1 || strings.Contains(r.err, `"Job"`) {
+		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+	must(t, "get", "jobs.define.example.com/one", "configmap/plain", "-n", ns, "-s", "karmada")
+}

@@ -36,9 +36,9 @@ func TestBadInput_ErrorsNameTheNextStep(t *testing.T) {
 			[]string{long, "48"},
 		},
 		{
-			"joining the same cluster twice", "",
-			[]string{"join", "member1", "--cluster-kubeconfig", kubeconfig, "--cluster-context", "member1"},
-			[]string{"member1", "registered"},
+			"joining another cluster under the name of a member", "",
+			[]string{"join", "member1", "--cluster-kubeconfig", kubeconfig, "--cluster-context", "member2"},
+			[]string{"member1", "registered", "choose another name"},
 		},
 		{
 			"joining the same cluster under another name", "",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
 	upstream "k8s.io/kubectl/pkg/cmd/apply"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
@@ -25,7 +26,9 @@ const (
 		those clusters; without, policies of yours decide.
 
 		With --plan, what it would do in every cluster is printed first, as "plan -f" does, and
-		applied when you confirm it.`
+		applied when you confirm it.
+
+		CustomResourceDefinitions whose objects are among what is applied come first.`
 	examples = `
 		# Apply manifest.yaml to the control plane
 		{{.Name}} apply -f manifest.yaml
@@ -94,29 +97,37 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 			return err
 		}
 	}
+	o.Builder = resource.NewBuilder(lenient{factory})
+	var unread error // the others are applied
 	o.PreProcessorFn = func() error {
 		infos, err := o.GetObjects()
-		if err != nil {
+		infos, definitions, undefined := define(infos, o)
+		if err = errors.Join(err, undefined); err != nil && len(infos) == 0 {
 			return err
 		}
+		unread, err = err, nil
 		if propagate {
 			if infos, err = withPolicies(factory, infos, f.clusters); err != nil {
 				return err
 			}
-			o.SetObjects(infos)
 		}
+		o.SetObjects(infos)
 		switch {
 		case f.plan:
-			return confirm(cmd.Context(), e, access, infos, f.yes)
+			err = confirm(cmd.Context(), e, access, infos, f.yes)
 		case o.DryRunStrategy == cmdutil.DryRunClient:
-			return validate(e, infos)
+			err = validate(e, infos)
 		}
+		if err != nil || len(definitions) == 0 || o.DryRunStrategy != cmdutil.DryRunNone {
+			return err
+		}
+		return applyDefinitions(cmd.Context(), e, o, definitions)
+	}
+	err = o.Run()
+	if errors.Is(err, errNotApplied) {
 		return nil
 	}
-	if err := o.Run(); !errors.Is(err, errNotApplied) {
-		return err
-	}
-	return nil
+	return errors.Join(unread, err)
 }
 
 func checkClusters(ctx context.Context, access *env.Access, named []string) error {

@@ -2,6 +2,7 @@ package locate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,22 +19,36 @@ type Elsewhere int
 const (
 	// Use has the command work on the member.
 	Use Elsewhere = iota
-	// Refuse returns an error that names the members: objects there are changed through their templates.
+	// Refuse returns an error that names the members: objects there are changed through their templates. If the control plane has
+	// others that the command names, it works on these and names the members at the end.
 	Refuse
 )
 
 // Fallback wraps a command that names objects of the control plane: an object that only members have is found there.
 func Fallback(e *env.Env, access *env.Access, cmd *cobra.Command, then Elsewhere) *cobra.Command {
-	next := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+	next, run, runE := cmd.PreRunE, cmd.Run, cmd.RunE
+	note := ""
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
 		if targets := named(cmd, args); len(targets) > 0 && access.Target.Cluster == "" && !access.Target.ScopeGiven() {
-			if err := fall(cmd, e, access, targets, then); err != nil {
+			if note, err = fall(cmd, e, access, targets, then); err != nil {
 				return err
 			}
 		}
 		if next != nil {
 			return next(cmd, args)
 		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		defer func() { // kubectl's commands may panic
+			if note != "" {
+				e.Say("note: %s", note)
+			}
+		}()
+		if runE != nil {
+			return runE(cmd, args)
+		}
+		run(cmd, args)
 		return nil
 	}
 	return cmd
@@ -100,43 +115,49 @@ type elsewhere struct {
 }
 
 // fall chooses the member that has the objects which the control plane does not have. What cannot be found out is left to
-// the command.
-func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, then Elsewhere) error {
+// the command. note is what to say of such objects in the end.
+func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, then Elsewhere) (note string, err error) {
 	var missing []elsewhere
+	works := false
 	for _, t := range targets {
-		found, failed, err := onlyInMembers(cmd.Context(), access, t)
+		there, found, failed, err := onlyInMembers(cmd.Context(), access, t)
+		works = works || there
 		if failure := env.ConnectionFailure(err); failure != nil && access.ControlPlane.Unserved() {
 			if succeedsWithNothing(cmd, t) {
-				return fmt.Errorf("%s is not in the control plane, and the members were not searched: %w", t, failure)
+				return "", fmt.Errorf("%s is not in the control plane, and the members were not searched: %w", t, failure)
 			}
 			e.Say("the members were not searched: %v", failure)
-			return nil
+			return "", nil
 		}
 		if err == nil && len(found) > 0 {
 			missing = append(missing, elsewhere{target: t, found: found, failed: failed})
 		}
 	}
 	if len(missing) == 0 {
-		return nil
+		return "", nil
 	}
 	first := missing[0]
 	kind, name, _ := strings.Cut(first.target.Arg, "/")
 	switch {
 	case then == Refuse:
-		return fmt.Errorf("%s is not in the control plane, only in %s: %s; %q shows it",
+		text := fmt.Sprintf("%s is not in the control plane, only in %s: %s; %q shows it",
 			first.target, strings.Join(first.found, ", "), wayToChange(kind), strings.TrimSpace(fmt.Sprintf("%s get %s %s", e.Name, kind, name))+" -s members")
+		if works {
+			return text, nil
+		}
+		return "", errors.New(text)
 	case name == "" && cmd.Name() == "describe":
-		return fmt.Errorf("the control plane has no %s; the clusters %s have some: add -s members, or name one with --cluster", kind, strings.Join(first.found, ", "))
+		return "", fmt.Errorf("the control plane has no %s; the clusters %s have some: add -s members, or name one with --cluster", kind, strings.Join(first.found, ", "))
 	case name == "":
-		return fmt.Errorf("the control plane has no %s; the clusters %s have some: name one with --cluster", kind, strings.Join(first.found, ", "))
+		return "", fmt.Errorf("the control plane has no %s; the clusters %s have some: name one with --cluster", kind, strings.Join(first.found, ", "))
 	}
 	cluster, err := common(missing, len(targets))
 	if err != nil {
-		return err
+		return "", err
 	}
 	e.Say("using cluster(%s)", cluster)
 	access.Target.Scope, access.Target.Cluster = env.Members, cluster
-	return nil
+	return "", nil
 }
 
 // succeedsWithNothing reports whether a command ends without an error if the control plane does not have a target.
@@ -176,31 +197,31 @@ func common(missing []elsewhere, count int) (string, error) {
 	return cluster, nil
 }
 
-// onlyInMembers returns the members that have a target which the control plane does not have, and why others do not
-// answer. An error, or no member, means that this is not known.
-func onlyInMembers(ctx context.Context, access *env.Access, t Target) (found, failed []string, err error) {
+// onlyInMembers reports whether the control plane has a target, and returns the members that have one which it does not have, and
+// why others do not answer. An error, or no member, means that this is not known.
+func onlyInMembers(ctx context.Context, access *env.Access, t Target) (there bool, found, failed []string, err error) {
 	resource, namespace, err := t.resource(access)
 	if err != nil || strings.HasSuffix(resource.Group, "karmada.io") {
-		return nil, nil, err
+		return err == nil, nil, nil, err // members have none of these
 	}
 	if t.everywhere {
 		namespace = ""
 	}
 	config, err := access.ControlPlane.RESTConfig()
 	if err != nil {
-		return nil, nil, err
+		return false, nil, nil, err
 	}
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
-		return nil, nil, err
+		return false, nil, nil, err
 	}
 	if there, err := has(ctx, client.Resource(resource).Namespace(namespace), t); there || err != nil {
-		return nil, nil, err
+		return there, nil, nil, err
 	}
 	clusters, err := access.ControlPlane.ClusterNames(ctx)
 	if err != nil {
-		return nil, nil, err
+		return false, nil, nil, err
 	}
 	found, failed = partition(holders(ctx, access, clusters, resource, namespace, t))
-	return found, failed, nil
+	return false, found, failed, nil
 }

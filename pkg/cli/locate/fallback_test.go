@@ -1,6 +1,7 @@
 package locate
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,35 @@ func TestFallback_OnlyInMembers(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestFallback_SomeAreInTheControlPlane runs command lines about what the control plane has, and about the deployment "web", which
+// only m2 has: the command works on the former, and the latter is named at the end.
+func TestFallback_SomeAreInTheControlPlane(t *testing.T) {
+	for _, tc := range []struct{ line, want string }{
+		{"delete deployments,controllerrevisions --all", "note: the selection of deployments is not in the control plane, only in m2: "},
+		{"delete controllerrevisions/here deploy/web", `note: deploy "web" is not in the control plane, only in m2: `},
+		{"label deployments,controllerrevisions --all a=b", "note: the selection of deployments "},
+		{"delete controllerrevisions --all", ""},
+	} {
+		for name, err := range map[string]error{"": nil, ", which fails": errors.New("failed")} {
+			t.Run(tc.line+name, func(t *testing.T) {
+				e, said := federation(t)
+				words := strings.Fields(tc.line)
+				cmd := command(words[0])
+				ran := false
+				cmd.RunE = func(*cobra.Command, []string) error { ran = true; return err }
+				cmd = Fallback(e, e.NewAccess(), cmd, Refuse)
+				cmd.SetArgs(words[1:])
+				if got := cmd.ExecuteContext(t.Context()); !errors.Is(got, err) || !ran {
+					t.Errorf("it ran: %v, %v", ran, got)
+				}
+				if text := said.String(); !strings.Contains(text, tc.want) || tc.want == "" && text != "" {
+					t.Errorf("said %q", text)
+				}
+			})
+		}
 	}
 }
 

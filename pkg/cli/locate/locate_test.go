@@ -49,7 +49,11 @@ func federation(t *testing.T) (*env.Env, *bytes.Buffer) {
 		case "/api":
 			reply(w, 200, `{"kind":"APIVersions","versions":[]}`)
 		case "/apis/apps/v1":
-			reply(w, 200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","singularName":"deployment","shortNames":["deploy"],"namespaced":true,"kind":"Deployment","verbs":["get"]}]}`)
+			reply(w, 200, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","singularName":"deployment","shortNames":["deploy"],"namespaced":true,"kind":"Deployment","verbs":["get"]},{"name":"controllerrevisions","singularName":"controllerrevision","namespaced":true,"kind":"ControllerRevision","verbs":["get"]}]}`)
+		case "/apis/apps/v1/namespaces/ns/controllerrevisions":
+			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[`+object+`]}`)
+		case "/apis/apps/v1/namespaces/ns/controllerrevisions/here":
+			reply(w, 200, object)
 		case "m1/proxy/api/v1/namespaces/ns/pods/one", "m1/proxy/api/v1/namespaces/ns/pods/both", "m2/proxy/api/v1/namespaces/ns/pods/both", "m2/proxy/apis/apps/v1/namespaces/ns/deployments/web":
 			reply(w, 200, object)
 		case "m1/proxy/api/v1/namespaces/ns/pods":
