@@ -81,7 +81,9 @@ func define(infos []*resource.Info, o *upstream.ApplyOptions) (mapped, definitio
 func mappingOf(info *resource.Info, kind schema.GroupVersionKind) *meta.RESTMapping {
 	crd := definitionOf(info.Object)
 	if crd == nil || crd.Spec.Group != kind.Group || crd.Spec.Names.Kind != kind.Kind ||
-		!slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Served && v.Name == kind.Version }) {
+		!slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Served && v.Name == kind.Version
+		}) {
 		return nil
 	}
 	out := &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(crd.Spec.Names.Plural), GroupVersionKind: kind, Scope: meta.RESTScopeRoot}
