@@ -2,7 +2,9 @@ package validation
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,10 +97,29 @@ func (w Warner) OverridePolicy(p policyv1alpha1.OverridePolicyObject) []string {
 	for _, err := range validateOverriders(&spec.Overriders, path.Child("overriders")) {
 		out = append(out, err.Error())
 	}
+	out = append(out, replacedMaps(&spec.Overriders, path.Child("overriders"))...)
 	for i := range spec.OverrideRules {
+		out = append(out, replacedMaps(&spec.OverrideRules[i].Overriders, path.Child("overrideRules").Index(i).Child("overriders"))...)
 		out = append(out, w.affinity(spec.OverrideRules[i].TargetCluster, path.Child("overrideRules").Index(i).Child("targetCluster"))...)
 	}
 	return append(out, w.selectors(spec.ResourceSelectors, path.Child("resourceSelectors"))...)
+}
+
+// replacedMaps returns warnings about maps that "add" sets as a whole, as JSON Patch says: what is in such a map is gone.
+func replacedMaps(o *policyv1alpha1.Overriders, path *field.Path) []string {
+	var out []string
+	for i := range o.Plaintext {
+		p, value := &o.Plaintext[i], map[string]json.RawMessage{}
+		at := p.Path[strings.LastIndex(p.Path, "/")+1:]
+		if p.Operator != policyv1alpha1.OverriderOpAdd || json.Unmarshal(p.Value.Raw, &value) != nil || len(value) == 0 ||
+			!slices.Contains([]string{"annotations", "labels", "matchLabels", "nodeSelector", "data", "stringData", "binaryData", "limits", "requests"}, at) {
+			continue
+		}
+		key := strings.NewReplacer("~", "~0", "/", "~1").Replace(slices.Sorted(maps.Keys(value))[0])
+		out = append(out, fmt.Sprintf("%s: add replaces a map that is there, with all of its keys; to add a key, use the path %s/%s and its value",
+			path.Child("plaintext").Index(i), p.Path, key))
+	}
+	return out
 }
 
 // ClusterTaintPolicy returns warnings about a ClusterTaintPolicy.

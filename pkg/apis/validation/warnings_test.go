@@ -34,6 +34,11 @@ func TestWarner(t *testing.T) {
 			`spec.targetCluster.clusterNames[0]: no cluster "m2" has joined`,
 			"spec.overriders.fieldOverrider[0]: Required value: FieldOverrider must have either JSON or YAML set",
 		}},
+		{"maps that are replaced", w.OverridePolicy(&policyv1alpha1.OverridePolicy{Spec: *decode[policyv1alpha1.OverrideSpec](t, `{overrideRules: [{overriders: {plaintext: [
+  {path: /spec/template/metadata/annotations, operator: add, value: {example.io/a~b: "1", z: "2"}}, {path: /metadata/annotations/a, operator: add, value: "1"},
+  {path: /spec/containers/-, operator: add, value: {name: a}}, {path: /metadata/labels, operator: replace, value: {a: b}}, {path: /metadata/labels, operator: add, value: {}}]}}]}`)}), []string{
+			"spec.overrideRules[0].overriders.plaintext[0]: add replaces a map that is there, with all of its keys; to add a key, use the path /spec/template/metadata/annotations/example.io~1a~0b and its value",
+		}},
 		{"override rules", w.OverridePolicy(&policyv1alpha1.OverridePolicy{Spec: *decode[policyv1alpha1.OverrideSpec](t, `{
   resourceSelectors: [{apiVersion: v1, kind: A, labelSelector: {matchExpressions: [{key: a, operator: Bad}]}}],
   overrideRules: [{targetCluster: {clusterNames: [m1]}}, {targetCluster: {clusterNames: [m2], labelSelector: {matchLabels: {a b: c}}}}]}`)}), []string{

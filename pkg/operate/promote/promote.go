@@ -173,7 +173,7 @@ func (t *target) create(ctx context.Context, d Deps, r Request) error {
 // failed explains why the object was not created.
 func (t *target) failed(err error) error {
 	if apierrors.IsNotFound(err) && t.namespaced() {
-		return fmt.Errorf("creating %s in the control plane: namespace %q does not exist there; create it first: %w", t, t.namespace, err)
+		return fmt.Errorf("creating %s in the control plane: namespace %q does not exist there; create it first, with karmadactl create namespace %[2]s: %[3]w", t, t.namespace, err)
 	}
 	return fmt.Errorf("creating %s in the control plane: %w", t, err)
 }
