@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,7 +70,7 @@ func (a *applier) apply(ctx context.Context, m *access.Member, work *workv1alpha
 		res.Err = err
 		return res
 	}
-	var errs []error
+	errs := a.clearRemoved(ctx, m, work, s)
 	for i := range s.objects {
 		wait, complete, err := a.applyObject(ctx, m, work, s, i)
 		switch {
@@ -155,27 +156,42 @@ func (a *applier) clear(ctx context.Context, m *access.Member, work *workv1alpha
 		ctrllog.FromContext(ctx).Info("Leaving the objects of a Work whose manifests are invalid", "Work", work.Name, "err", err)
 		return nil
 	}
-	var errs []error
+	errs := a.clearRemoved(ctx, m, work, s)
 	for _, o := range s.objects {
-		mapping, err := m.Mapping(o.gvk)
-		if meta.IsNoMatchError(err) {
-			continue // the objects were deleted with their type
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("finding the resource of %s: %w", o.gvk, err))
-			continue
-		}
-		o.gvr = mapping.Resource
-		w := a.writer(m, work, o)
-		if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
-			errs = append(errs, w.Release(ctx))
-		} else {
-			var known *member.Snapshot
-			if o.informer != nil {
-				known = o.informer.Get(o.key).Snapshot
-			}
-			errs = append(errs, w.Delete(ctx, known))
-		}
+		errs = append(errs, a.clearObject(ctx, m, work, o))
 	}
 	return errors.Join(errs...)
+}
+
+// clearRemoved deletes or releases the objects of manifests that a Work had, and keeps those in mind that fail.
+func (a *applier) clearRemoved(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) (errs []error) {
+	s.removed = slices.DeleteFunc(s.removed, func(o *object) bool {
+		err := a.clearObject(ctx, m, work, o)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return err == nil
+	})
+	return errs
+}
+
+// clearObject deletes or releases an object of a Work.
+func (a *applier) clearObject(ctx context.Context, m *access.Member, work *workv1alpha1.Work, o *object) error {
+	mapping, err := m.Mapping(o.gvk)
+	if meta.IsNoMatchError(err) {
+		return nil // it was deleted with its type
+	}
+	if err != nil {
+		return fmt.Errorf("finding the resource of %s: %w", o.gvk, err)
+	}
+	o.gvr = mapping.Resource
+	w := a.writer(m, work, o)
+	if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
+		return w.Release(ctx)
+	}
+	var known *member.Snapshot
+	if o.informer != nil {
+		known = o.informer.Get(o.key).Snapshot
+	}
+	return w.Delete(ctx, known)
 }

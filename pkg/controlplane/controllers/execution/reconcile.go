@@ -88,6 +88,10 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		}
 		return r.reporter.report(ctx, work, s, rep)
 	}
+	if !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) { // somebody wrote it by hand
+		err := r.finalizer.write(ctx, work, append(slices.Clone(work.Finalizers), workv1alpha2.ExecutionControllerFinalizer))
+		return 0, client.IgnoreNotFound(err) // its event enqueues the Work
+	}
 	began := r.deps.Clock.Now()
 	rep.result = new(r.applier.apply(ctx, m, work, s))
 	if err = rep.result.Err; rep.result.Immutable {

@@ -30,6 +30,8 @@ type workState struct {
 	generation int64
 	digest     uint64
 	objects    []*object
+	// removed are objects of earlier manifests that are still to be deleted.
+	removed []*object
 
 	// finalized reports that the finalizer was removed.
 	finalized bool
@@ -184,9 +186,30 @@ func (w *works) load(work *workv1alpha1.Work, s *workState) error {
 			}
 		}
 	}
+	s.removed = removed(work, s, objects)
 	w.release(work.Name, s)
 	s.objects, s.generation, s.digest = objects, work.Generation, digest
 	return nil
+}
+
+// removed returns the objects that a Work had, as far as is known or as its status says, and that are not among its objects any more.
+// Another version of a kind is the same object.
+func removed(work *workv1alpha1.Work, s *workState, objects []*object) []*object {
+	had := slices.Concat(s.removed, s.objects)
+	for i := range work.Status.ManifestStatuses {
+		id := &work.Status.ManifestStatuses[i].Identifier
+		had = append(had, &object{
+			gvk: schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}, key: types.NamespacedName{Namespace: id.Namespace, Name: id.Name},
+		})
+	}
+	var out []*object
+	for _, o := range had {
+		same := func(other *object) bool { return other.gvk.GroupKind() == o.gvk.GroupKind() && other.key == o.key }
+		if !slices.ContainsFunc(objects, same) && !slices.ContainsFunc(out, same) {
+			out = append(out, &object{gvk: o.gvk, key: o.key})
+		}
+	}
+	return out
 }
 
 // resolve finds the resource of the kind of an object and acquires its informer. It drops

@@ -2,8 +2,13 @@ package execution
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 func TestIdentify(t *testing.T) {
@@ -25,4 +30,73 @@ func decode(t *testing.T, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return obj
+}
+
+// A Work is what its manifests say, whoever wrote it: also without what the controllers write into theirs.
+func TestReconcile_WorkWrittenByHand(t *testing.T) {
+	manifests := func(texts ...string) func(*workv1alpha1.Work) {
+		return func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests = nil
+			for _, text := range texts {
+				w.Spec.Workload.Manifests = append(w.Spec.Workload.Manifests, workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(text)}})
+			}
+			w.Generation++
+		}
+	}
+	named := func(name, value string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"` + name + `"},"data":{"k":"` + value + `"}}`
+	}
+	const pathA, pathB = "/api/v1/namespaces/default/configmaps/a", "/api/v1/namespaces/default/configmaps/b"
+	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Finalizers = nil }, manifests(named("a", "1"), named("b", "1")))
+	has := func(path, value string) {
+		t.Helper()
+		obj := b.member.Get(path)
+		if (obj != nil) != (value != "") {
+			t.Fatalf("%s: %v", path, obj)
+		}
+		if obj != nil {
+			if got, _, _ := unstructured.NestedString(obj.Object, "data", "k"); got != value || obj.GetLabels()[workv1alpha2.ManagedByKarmadaLabel] != "true" {
+				t.Errorf("%s: %v", path, obj)
+			}
+			b.observed(path)
+		}
+	}
+	b.mustSync()
+	if got := b.work().Finalizers; len(got) != 1 || len(b.member.Writes()) != 0 {
+		t.Fatalf("finalizers %v", got)
+	}
+	b.mustSync()
+	has(pathA, "1")
+	has(pathB, "1")
+	b.edit(manifests(named("a", "2"), named("b", "1")))
+	b.mustSync()
+	has(pathA, "2")
+	b.clock.Step(time.Minute)
+	b.mustSync()
+	if got := len(b.work().Status.ManifestStatuses); got != 2 {
+		t.Fatalf("%d statuses", got)
+	}
+
+	// A manifest that is removed while the process is away is known by the status. The object of another Work stays.
+	b.runner.forget("w")
+	other := b.member.Get(pathB)
+	other.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-m1", workv1alpha2.WorkNameAnnotation: "another"})
+	b.member.Put(pathB, other)
+	b.edit(manifests())
+	b.mustSync()
+	has(pathA, "")
+	if b.member.Get(pathB) == nil {
+		t.Error("the object of another Work was deleted")
+	}
+
+	b.edit(manifests(named("a", "3")))
+	b.clock.Step(b.mustSync()) // it may exist: the informer is new
+	b.mustSync()
+	has(pathA, "3")
+	b.delete()
+	b.mustSync()
+	has(pathA, "")
+	if !b.gone() {
+		t.Error("the Work is left")
+	}
 }

@@ -74,6 +74,9 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 	if err := desired.UnmarshalJSON(raw); err != nil {
 		return a, fmt.Errorf("decoding the manifest: %w", err)
 	}
+	if !manifest.Owned(desired) { // somebody wrote the Work by hand
+		manifest.Annotate(desired, manifest.Origin{WorkNamespace: w.Work.Namespace, WorkName: w.Work.Name})
+	}
 	var observed *unstructured.Unstructured
 	var err error
 	if action == ActionCompare {
