@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -115,4 +117,25 @@ func TestWorks_DeletedByHandComeBack(t *testing.T) {
 	}
 	must(t, "delete", "cm", "kept", "-n", ns)
 	eventually(t, absent("member1", ns, "cm/kept"))
+
+	// So do those without a binding: the rights of users in the cluster.
+	rights := func() []string {
+		return slices.DeleteFunc(strings.Fields(must(t, "get", "works", "-n", "karmada-es-member1", "-o", `jsonpath={range .items[*]}{.metadata.name}/{.metadata.uid}{"\n"}{end}`)),
+			func(work string) bool { return !strings.HasPrefix(work, "karmada-impersonator-") })
+	}
+	had := rights()
+	for _, work := range had {
+		name, _, _ := strings.Cut(work, "/")
+		must(t, "delete", "work", name, "-n", "karmada-es-member1")
+	}
+	eventually(t, func() error {
+		now := rights()
+		if len(had) != 2 || len(now) != 2 || slices.ContainsFunc(now, func(work string) bool { return slices.Contains(had, work) }) {
+			return fmt.Errorf("the Works are %q, they were %q", now, had)
+		}
+		if r := ctl("", "get", "namespace", ns, "-C", "member1"); r.code != 0 {
+			return errors.New(r.err)
+		}
+		return nil
+	})
 }

@@ -21,8 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -102,6 +104,13 @@ func NewWriter(c client.Client, live client.Reader) *Writer {
 func (w *Writer) Wrote(work client.Object) bool {
 	generation, ok := w.recent.Get(client.ObjectKeyFromObject(work))
 	return ok && work.GetGeneration() <= generation
+}
+
+// ChangedByOthers passes Works that were deleted, or whose spec another client changed.
+func (w *Writer) ChangedByOthers() predicate.Predicate {
+	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
+		return now.GetDeletionTimestamp() == nil && now.GetGeneration() != before.GetGeneration() && !w.Wrote(now)
+	}}
 }
 
 // Write creates a Work or updates one that differs.

@@ -104,7 +104,7 @@ func (r *reconciler) register(ctx context.Context, e *env.Env) error {
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(e.Manager).Named(r.scope.Controller).
 		For(r.scope.New(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, controllers.Changed(delivery.PlacementApplied)))).
-		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(r.writer.works.ChangedByOthers())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, m.overrides(), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
 		WatchesRawSource(templates.Source{Store: e.Store, Requests: m.ended}).

@@ -18,7 +18,6 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -108,13 +107,6 @@ func newlyClaimed(e templates.Event) bool {
 func (m *mapper) targeting(ctx context.Context, cluster client.Object) []reconcile.Request {
 	targets := client.MatchingFields{clusterIndex: cluster.GetName()}
 	return controllers.Requests(controllers.Listed(ctx, m.client, m.scope.NewList(), targets).Bindings())
-}
-
-// foreignChange passes Works that were deleted or whose spec another client changed.
-func foreignChange(writer *works.Writer) predicate.Predicate {
-	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
-		return now.GetDeletionTimestamp() == nil && now.GetGeneration() != before.GetGeneration() && !writer.Wrote(now)
-	}}
 }
 
 // releaseTime is how long the deletion of an override policy waits before it takes effect: it is often deleted together with the

@@ -76,7 +76,7 @@ func Setup(ctx context.Context, e *env.Env, conditions *status.Writer[*networkin
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
 		WatchesRawSource(templates.Source{Store: e.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: services.UsabilityChanged})).
-		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.Marks), builder.WithPredicates(foreignChange(r.works))).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.Marks), builder.WithPredicates(r.works.ChangedByOthers())).
 		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(ofBinding), builder.WithPredicates(controllers.Deleted())).
 		Complete(r)
 }

@@ -15,7 +15,6 @@ import (
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
@@ -47,13 +46,6 @@ func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []rec
 		}
 	}
 	return out
-}
-
-// foreignChange passes marker Works that others changed or deleted.
-func foreignChange(writer *works.Writer) predicate.Predicate {
-	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
-		return now.GetGeneration() != before.GetGeneration() && !writer.Wrote(now)
-	}}
 }
 
 // ofBinding returns the MultiClusterService of a binding.

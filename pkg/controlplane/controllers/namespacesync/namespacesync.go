@@ -58,7 +58,7 @@ func Setup(_ context.Context, e *env.Env, skipped *templates.Namespaces) error {
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.all), builder.WithPredicates(controllers.Created())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(r.overridden),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(namespaceOfWork), builder.WithPredicates(r.works.ChangedByOthers())).
 		Complete(r)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
@@ -48,6 +49,7 @@ func Setup(_ context.Context, e *env.Env) error {
 	r := &reconciler{client: e.Client, store: e.Store, works: e.Works(), events: e.Recorder(Component)}
 	return e.Controller(Component, 0, 1).
 		Watches(&clusterv1alpha1.Cluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(impersonatorChanged())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOfWork), builder.WithPredicates(r.works.ChangedByOthers())).
 		WatchesRawSource(templates.Source{Store: e.Store, Kinds: grantKinds(), Requests: r.granted}).
 		Complete(r)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -24,6 +25,15 @@ func impersonatorChanged() predicate.Predicate {
 	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
 		return !equality.Semantic.DeepEqual(before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef)
 	})
+}
+
+// clusterOfWork maps a Work with rights to its cluster.
+func clusterOfWork(work *workv1alpha1.Work) types.NamespacedName {
+	cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+	if err != nil || work.Name != names.Work("ClusterRole", impersonator, "") && work.Name != names.Work("ClusterRoleBinding", impersonator, "") {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Name: cluster}
 }
 
 // grantKinds are the kinds whose changes concern the rights in clusters.
