@@ -90,8 +90,9 @@ func TestReconcile_WorkWrittenByHand(t *testing.T) {
 	}
 
 	b.edit(manifests(named("a", "3")))
-	b.clock.Step(b.mustSync()) // it may exist: the informer is new
-	b.mustSync()
+	for until := b.clock.Now().Add(time.Minute); b.member.Get(pathA) == nil && b.clock.Now().Before(until); { // it may exist: the informer is new
+		b.clock.Step(max(time.Second, b.mustSync()))
+	}
 	has(pathA, "3")
 	b.delete()
 	b.mustSync()
