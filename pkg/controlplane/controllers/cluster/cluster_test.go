@@ -309,6 +309,14 @@ func TestMonitor(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
 		}
 	}
+	pass := func(t *testing.T, m *monitor, b *bench, d time.Duration) {
+		t.Helper()
+		for ; d > b.r.options.MonitorPeriod; d -= b.r.options.MonitorPeriod {
+			b.clock.Step(b.r.options.MonitorPeriod)
+			must(t, m.check(t.Context()))
+		}
+		b.clock.Step(d)
+	}
 	check := func(t *testing.T, m *monitor, b *bench, want string) {
 		t.Helper()
 		must(t, m.check(t.Context()))
@@ -324,9 +332,9 @@ func TestMonitor(t *testing.T) {
 		b := newBench(t, member(pulls))
 		m := newMonitor(b.r)
 		check(t, m, b, "absent")
-		b.clock.Step(time.Minute)
+		pass(t, m, b, time.Minute)
 		check(t, m, b, "absent")
-		b.clock.Step(time.Second)
+		pass(t, m, b, time.Second)
 		check(t, m, b, "Unknown ClusterStatusNeverUpdated Cluster status controller never posted cluster status.")
 		check(t, m, b, "Unknown ClusterStatusNeverUpdated Cluster status controller never posted cluster status.")
 	})
@@ -334,15 +342,15 @@ func TestMonitor(t *testing.T) {
 		b := newBench(t, member(pulls, ready("True")), lease(1))
 		m := newMonitor(b.r)
 		check(t, m, b, "True")
-		b.clock.Step(30 * time.Second)
+		pass(t, m, b, 30*time.Second)
 		renewed := lease(2)
 		must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
 		renewed.Spec.RenewTime = lease(2).Spec.RenewTime
 		must(t, b.client.Update(t.Context(), renewed))
 		check(t, m, b, "True")
-		b.clock.Step(40 * time.Second)
+		pass(t, m, b, 40*time.Second)
 		check(t, m, b, "True")
-		b.clock.Step(time.Second)
+		pass(t, m, b, time.Second)
 		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
 	})
 	t.Run("a cluster whose agent has a clock that is an hour fast, and is set", func(t *testing.T) {
@@ -350,21 +358,34 @@ func TestMonitor(t *testing.T) {
 		m := newMonitor(b.r)
 		check(t, m, b, "True")
 		for at := range int64(5) {
-			b.clock.Step(30 * time.Second)
+			pass(t, m, b, 30*time.Second)
 			renewed := lease(0)
 			must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
 			renewed.Spec.RenewTime = lease(at + 1).Spec.RenewTime
 			must(t, b.client.Update(t.Context(), renewed))
 			check(t, m, b, "True")
 		}
-		b.clock.Step(41 * time.Second)
+		pass(t, m, b, 41*time.Second)
+		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
+	})
+	t.Run("this process is stopped for longer than the grace period, and the agent too", func(t *testing.T) {
+		b := newBench(t, member(pulls, ready("True")), lease(1))
+		m := newMonitor(b.r)
+		check(t, m, b, "True")
+		pass(t, m, b, 20*time.Second)
+		check(t, m, b, "True")
+		b.clock.Step(10 * time.Minute)
+		check(t, m, b, "True")
+		pass(t, m, b, 10*time.Second)
+		check(t, m, b, "True")
+		pass(t, m, b, time.Second)
 		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
 	})
 	t.Run("a cluster that is pushed to has no lease", func(t *testing.T) {
 		b := newBench(t, member(ready("True")))
 		m := newMonitor(b.r)
 		check(t, m, b, "True")
-		b.clock.Step(time.Hour)
+		pass(t, m, b, time.Hour)
 		check(t, m, b, "True")
 	})
 	t.Run("the report of a deleted cluster is removed", func(t *testing.T) {
@@ -393,6 +414,10 @@ func TestMonitor_Reported(t *testing.T) {
 	m := newMonitor(b.r)
 	step := func(d time.Duration, want ...string) {
 		t.Helper()
+		for ; d > b.r.options.MonitorPeriod; d -= b.r.options.MonitorPeriod {
+			b.clock.Step(b.r.options.MonitorPeriod)
+			must(t, m.check(t.Context()))
+		}
 		b.clock.Step(d)
 		got = nil
 		must(t, m.check(t.Context()))

@@ -48,6 +48,8 @@ type monitor struct {
 	options Options
 	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
 	reports map[string]*report // by cluster
+	// checked is when the leases were read last.
+	checked time.Time
 }
 
 func newMonitor(r *reconciler) *monitor {
@@ -91,6 +93,7 @@ func (m *monitor) check(ctx context.Context) error {
 			if renewals, err = m.renewals(ctx); err != nil {
 				return err
 			}
+			m.continueAfter(m.env.Clock.Now())
 		}
 		seen[cluster.Name] = true
 		now := m.env.Clock.Now()
@@ -102,6 +105,17 @@ func (m *monitor) check(ctx context.Context) error {
 	}
 	maps.DeleteFunc(m.reports, func(name string, _ *report) bool { return !seen[name] })
 	return errors.Join(errs...)
+}
+
+// continueAfter leaves out the time in which nobody looked: this process was stopped, or the API server did not answer, and agents
+// that could not renew their leases either have what was left of their time.
+func (m *monitor) continueAfter(now time.Time) {
+	if away := now.Sub(m.checked) - 2*m.options.MonitorPeriod; !m.checked.IsZero() && away > 0 {
+		for _, s := range m.reports {
+			s.at = s.at.Add(away)
+		}
+	}
+	m.checked = now
 }
 
 // renewals returns when each lease was renewed.
