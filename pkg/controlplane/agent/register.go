@@ -182,6 +182,9 @@ func newLease(ctx context.Context, a *agent) lease.Controller {
 	o := a.options
 	own := func(l *coordinationv1.Lease) error {
 		l.Spec.HolderIdentity = &o.ClusterName // the control plane may have created it
+		if delete(l.Annotations, clusterv1alpha1.FailingAnnotation); a.failing.Load() {
+			metav1.SetMetaDataAnnotation(&l.ObjectMeta, clusterv1alpha1.FailingAnnotation, "true")
+		}
 		if len(l.OwnerReferences) > 0 {
 			return nil
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -57,6 +58,8 @@ type agent struct {
 
 	// recorder records events about the cluster.
 	recorder record.EventRecorder
+	// failing reports whether the last probe of the cluster failed.
+	failing atomic.Bool
 }
 
 // Setup adds the agent to the manager.
@@ -141,6 +144,7 @@ func (a *agent) run(ctx context.Context) error {
 			Members: a, Select: a.membership.serves, Frequency: o.StatusFrequency,
 			SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 			Resources: o.ResourceModeling, Modeling: o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
+			Probed:  func(_ *clusterv1alpha1.Cluster, healthy bool, _ time.Time) { a.failing.Store(!healthy) },
 			Healthy: func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
 			Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
 				return slices.Concat(lost.Conditions(c), a.membership.conditions(c), permitted.conditions(c))

@@ -431,6 +431,11 @@ func TestMonitor_Reported(t *testing.T) {
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(2, 0)}
 	must(t, b.client.Update(t.Context(), lease))
 	step(time.Second, "m1 true 22s")
+	lease.Annotations = map[string]string{clusterv1alpha1.FailingAnnotation: "true"} // its agent lives, and does not reach it
+	must(t, b.client.Update(t.Context(), lease))
+	step(0, "m1 false 22s")
+	lease.Annotations = nil
+	must(t, b.client.Update(t.Context(), lease))
 	step(5*time.Second, "m1 true 22s")
 	step(36*time.Second, "m1 false 22s") // its condition becomes Unknown
 	step(time.Second)                    // that was no report

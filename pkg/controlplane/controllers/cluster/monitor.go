@@ -38,7 +38,9 @@ type report struct {
 	at      time.Time
 	// observed reports whether the report was observed when it came, not only when this process started.
 	observed bool
-	written  status.Written[*clusterv1alpha1.ClusterStatus]
+	// failing reports whether the agent does not reach its cluster: the condition follows later.
+	failing bool
+	written status.Written[*clusterv1alpha1.ClusterStatus]
 }
 
 // monitor sets the Ready condition of clusters with sync mode Pull to Unknown when
@@ -80,7 +82,7 @@ func (m *monitor) check(ctx context.Context) error {
 	if err := m.env.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
-	var renewals map[string]time.Time
+	var renewals map[string]renewal
 	seen := map[string]bool{}
 	var errs []error
 	for i := range clusters.Items {
@@ -118,23 +120,30 @@ func (m *monitor) continueAfter(now time.Time) {
 	m.checked = now
 }
 
-// renewals returns when each lease was renewed.
-func (m *monitor) renewals(ctx context.Context) (map[string]time.Time, error) {
+// renewal is what the lease of a cluster says.
+type renewal struct {
+	at      time.Time
+	failing bool
+}
+
+// renewals returns what each lease says.
+func (m *monitor) renewals(ctx context.Context) (map[string]renewal, error) {
 	var leases coordinationv1.LeaseList
 	if err := m.env.Live.List(ctx, &leases, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster)); err != nil {
 		return nil, fmt.Errorf("listing the leases of clusters: %w", err)
 	}
-	out := make(map[string]time.Time, len(leases.Items))
+	out := make(map[string]renewal, len(leases.Items))
 	for i := range leases.Items {
-		if at := leases.Items[i].Spec.RenewTime; at != nil {
-			out[leases.Items[i].Name] = at.Time
+		if lease := &leases.Items[i]; lease.Spec.RenewTime != nil {
+			out[lease.Name] = renewal{lease.Spec.RenewTime.Time, lease.Annotations[clusterv1alpha1.FailingAnnotation] == "true"}
 		}
 	}
 	return out, nil
 }
 
 // observe returns the last report of a cluster.
-func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Time) *report {
+func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, lease renewal, now time.Time) *report {
+	renewed := lease.at
 	ready := cluster.ReadyCondition()
 	s := m.reports[cluster.Name]
 	if s == nil || s.uid != cluster.UID {
@@ -151,7 +160,7 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 	if !renewed.IsZero() && !renewed.Equal(s.renewed) {
 		s.at, s.renewed, s.observed = now, renewed, true
 	}
-	s.ready = ready.DeepCopy()
+	s.ready, s.failing = ready.DeepCopy(), lease.failing
 	return s
 }
 
@@ -161,8 +170,8 @@ func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now ti
 		return
 	}
 	late := now.Sub(last.at) > m.options.MonitorGracePeriod/2
-	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.observed && !unknown {
-		m.options.Reported(cluster, !late, last.at)
+	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.failing || last.observed && !unknown {
+		m.options.Reported(cluster, !late && !last.failing, last.at)
 	}
 }
 
