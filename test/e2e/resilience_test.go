@@ -80,10 +80,6 @@ clusterTolerations: [{operator: Exists}]`))
 func TestWorks_DeletedByHandComeBack(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, configMapNamed("kept"), policyFor("all", "{apiVersion: v1, kind: ConfigMap, name: kept}", to("member1")))
-	mode, err := value("", ns, "cluster/member1", "{.spec.syncMode}")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var uid string
 	eventually(t, func() (err error) {
 		uid, err = value("member1", ns, "cm/kept", "{.metadata.uid}")
@@ -112,7 +108,7 @@ func TestWorks_DeletedByHandComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mode == "Push" && after != uid {
+	if after != uid {
 		t.Error("the object was deleted and made again")
 	}
 	must(t, "delete", "cm", "kept", "-n", ns)

@@ -63,6 +63,9 @@ const (
 	WorkNamespaceAnnotation = "work.karmada.io/namespace"
 	// WorkNameAnnotation names the Work that an object was created from.
 	WorkNameAnnotation = "work.karmada.io/name"
+	// WantedAnnotation is set on a Work that is being deleted, for the agent of its cluster: whether its binding wants it, "true" or
+	// "false". The objects of one that is wanted stay, for the next Work.
+	WantedAnnotation = "work.karmada.io/wanted"
 	// ResourceConflictResolutionAnnotation is overwrite or abort.
 	ResourceConflictResolutionAnnotation = "work.karmada.io/conflict-resolution"
 	// ResourceConflictResolutionOverwrite takes over an existing object.

@@ -37,6 +37,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
@@ -268,7 +269,7 @@ func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHa
 func workChanged(before, now *workv1alpha1.Work) bool {
 	return before.Generation != now.Generation || before.UID != now.UID ||
 		!before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
-		!slices.Equal(before.Finalizers, now.Finalizers) ||
+		!slices.Equal(before.Finalizers, now.Finalizers) || before.Annotations[workv1alpha2.WantedAnnotation] != now.Annotations[workv1alpha2.WantedAnnotation] ||
 		status.Newer(before.ResourceVersion, now.ResourceVersion) ||
 		!sameManifests(before.Spec.Workload.Manifests, now.Spec.Workload.Manifests)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -41,14 +43,14 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 	}
 	if cluster != nil && !r.deps.Accept(cluster) {
 		r.forget(name)
-		return 0, nil
+		return 0, r.answer(ctx, cluster, work)
 	}
 	if cluster != nil && !cluster.DeletionTimestamp.IsZero() {
 		r.leave()
 	}
 	s := r.works.get(name, work.UID)
 	if !work.DeletionTimestamp.IsZero() {
-		return 0, r.remove(ctx, cluster, work, s)
+		return r.remove(ctx, cluster, work, s)
 	}
 	if cluster == nil {
 		return 0, nil // the event of its creation enqueues the Work
@@ -119,36 +121,73 @@ func (r *runner) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*a
 // remove deletes or releases the objects of a Work that is being deleted, and then
 // removes its finalizer. If the cluster is not Ready, that waits until it is, or until
 // the cluster is being deleted too. Objects that the binding still wants stay as they are:
-// another Work follows.
-func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) error {
+// another Work follows. It returns when to try again if an agent waits for the answer to that.
+func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) (time.Duration, error) {
 	if s.finalized || !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
-		return nil
+		return 0, nil
 	}
 	if cluster != nil && !cluster.Ready() && cluster.DeletionTimestamp.IsZero() {
-		return nil
+		return 0, nil
 	}
 	if cluster != nil && cluster.Ready() {
 		m, err := r.open(ctx, cluster)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		wanted, err := r.wanted(ctx, cluster, work)
-		if err != nil {
-			return err
+		wanted, wait, err := r.keeps(ctx, cluster, work, s)
+		if err != nil || wait > 0 {
+			return wait, err
 		}
 		if !wanted {
 			err = r.applier.clear(ctx, m, work, s)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if err := r.finalizer.remove(ctx, work); err != nil {
-		return err
+		return 0, err
 	}
 	s.finalized = true
 	r.works.release(work.Name, s)
-	return nil
+	return 0, nil
+}
+
+// answerTimeout is how long an agent waits for the answer whether a Work that is being deleted is wanted. Without it, the objects are
+// deleted.
+const answerTimeout = 5 * time.Second
+
+// keeps reports whether the objects of a Work that is being deleted stay, or how long to wait for the answer.
+func (r *runner) keeps(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) (bool, time.Duration, error) {
+	if of, _ := scope.BindingOf(work); of == nil || r.deps.ReadBindings {
+		wanted, err := r.wanted(ctx, cluster, work)
+		return wanted, 0, err
+	}
+	answer := work.Annotations[workv1alpha2.WantedAnnotation]
+	if s.leaving.IsZero() {
+		s.leaving = r.deps.Clock.Now()
+	}
+	if wait := answerTimeout - r.deps.Clock.Since(s.leaving); answer == "" && wait > 0 {
+		return false, wait, nil
+	}
+	return answer == "true", 0, nil
+}
+
+// answer writes, for the agent of a cluster, which sees no bindings, whether a Work that is being deleted is wanted.
+func (r *runner) answer(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work) error {
+	of, _ := scope.BindingOf(work)
+	if of == nil || !r.deps.ReadBindings || work.DeletionTimestamp.IsZero() || work.Annotations[workv1alpha2.WantedAnnotation] != "" {
+		return nil
+	}
+	wanted, err := r.wanted(ctx, cluster, work)
+	if err != nil {
+		return err
+	}
+	data, err := patch.Metadata(map[string]any{"annotations": map[string]string{workv1alpha2.WantedAnnotation: strconv.FormatBool(wanted)}}, work.UID, "")
+	if err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.client.Patch(ctx, work.DeepCopy(), client.RawPatch(types.MergePatchType, data)))
 }
 
 // wanted reports whether the binding of a Work wants it: somebody else deleted the Work. The

@@ -33,8 +33,9 @@ type workState struct {
 	// removed are objects of earlier manifests that are still to be deleted.
 	removed []*object
 
-	// finalized reports that the finalizer was removed.
+	// finalized reports that the finalizer was removed, and leaving is when an agent first observed the deletion.
 	finalized bool
+	leaving   time.Time
 	// failing reports that the last attempt failed. Read by others.
 	failing atomic.Bool
 	// deleted has the UIDs of the objects whose deletion was observed. Written by others.

@@ -4,9 +4,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -99,5 +103,68 @@ func TestReconcile_WorkWrittenByHand(t *testing.T) {
 	has(pathA, "")
 	if !b.gone() {
 		t.Error("the Work is left")
+	}
+}
+
+// Agents see no bindings: the control plane answers whether a Work that is being deleted is wanted.
+func TestReconcile_AgentsLearnWhetherAWorkIsWanted(t *testing.T) {
+	owned := func(w *workv1alpha1.Work) {
+		w.Labels = map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id"}
+		w.Annotations = map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "default", workv1alpha2.ResourceBindingNameAnnotation: "b"}
+	}
+	for answer, kept := range map[string]bool{"true": true, "false": false, "": false} {
+		t.Run("an agent with the answer "+answer, func(t *testing.T) {
+			b := newBench(t, configMap, owned)
+			b.mustSync()
+			b.observed(configMapPath)
+			b.delete()
+			if wait := b.mustSync(); wait != answerTimeout || b.gone() || b.member.Get(configMapPath) == nil {
+				t.Fatalf("waits %s", wait)
+			}
+			if answer == "" {
+				b.clock.Step(answerTimeout)
+			} else {
+				b.edit(func(w *workv1alpha1.Work) { w.Annotations[workv1alpha2.WantedAnnotation] = answer })
+			}
+			b.mustSync()
+			if got := b.member.Get(configMapPath) != nil; got != kept || !b.gone() {
+				t.Errorf("the object is left: %v, want %v", got, kept)
+			}
+		})
+	}
+	for want, target := range map[string]string{"true": "m1", "false": "m2"} {
+		t.Run("the control plane answers "+want, func(t *testing.T) {
+			b := newBench(t, configMap, owned)
+			b.cluster(func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
+			b.runner.deps.ReadBindings = true
+			binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b", Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id"}}}
+			binding.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "a"}
+			binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: target}}
+			work := b.work().DeepCopy()
+			work.Name, work.ResourceVersion, work.UID = names.Work("ConfigMap", "a", "default"), "", "canonical"
+			for _, obj := range []client.Object{binding, work} {
+				if err := b.plane.Create(t.Context(), obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sync := func() string {
+				if _, err := b.runner.reconcile(t.Context(), work.Name); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.plane.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
+					t.Fatal(err)
+				}
+				return work.Annotations[workv1alpha2.WantedAnnotation]
+			}
+			if got := sync(); got != "" {
+				t.Errorf("the answer for a Work that is not deleted is %q", got)
+			}
+			if err := b.plane.Delete(t.Context(), work); err != nil {
+				t.Fatal(err)
+			}
+			if got := sync(); got != want || len(b.member.Writes()) != 0 {
+				t.Errorf("the answer is %q, want %q", got, want)
+			}
+		})
 	}
 }
