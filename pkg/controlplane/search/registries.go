@@ -71,7 +71,7 @@ func newRegistries(o registryOptions) (*registries, *extension.Status, error) {
 		UpdateStrategy:            rules,
 		DeleteStrategy:            rules,
 		ResetFieldsStrategy:       rules,
-		TableConvertor:            registryTable{now: o.now},
+		TableConvertor:            newRegistryTable(o.now),
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: registryKeys{o.restOptions}}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of registries: %w", err)

@@ -1,14 +1,12 @@
 package search
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -17,28 +15,12 @@ import (
 // maxKindsShown is the number of kinds that the table names for each registry.
 const maxKindsShown = 3
 
-// registryTable prints registries in columns.
-type registryTable struct{ now func() metav1.Time }
-
-// ConvertToTable implements rest.TableConvertor.
-func (t registryTable) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	out := &metav1.Table{}
-	switch o := object.(type) {
-	case *searchv1alpha1.ResourceRegistryList:
-		out.ResourceVersion, out.Continue, out.RemainingItemCount = o.ResourceVersion, o.Continue, o.RemainingItemCount
-		for i := range o.Items {
-			out.Rows = append(out.Rows, t.row(&o.Items[i]))
-		}
-	case *searchv1alpha1.ResourceRegistry:
-		out.ResourceVersion = o.ResourceVersion
-		out.Rows = append(out.Rows, t.row(o))
-	default:
-		return nil, fmt.Errorf("printing %T as a table of registries is not possible", object)
+// newRegistryTable prints registries in columns.
+func newRegistryTable(now func() metav1.Time) extension.Table[*searchv1alpha1.ResourceRegistry] {
+	return extension.Table[*searchv1alpha1.ResourceRegistry]{
+		Kinds: "registries", Columns: registryColumns,
+		Cells: func(r *searchv1alpha1.ResourceRegistry) []any { return registryCells(r, now()) },
 	}
-	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
-		out.ColumnDefinitions = registryColumns()
-	}
-	return out, nil
 }
 
 func registryColumns() []metav1.TableColumnDefinition {
@@ -52,7 +34,7 @@ func registryColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-func (t registryTable) row(r *searchv1alpha1.ResourceRegistry) metav1.TableRow {
+func registryCells(r *searchv1alpha1.ResourceRegistry, now metav1.Time) []any {
 	ready, degraded, backend := string(metav1.ConditionUnknown), "<none>", "<none>"
 	if c := meta.FindStatusCondition(r.Status.Conditions, searchv1alpha1.RegistryReady); c != nil {
 		ready = string(c.Status)
@@ -63,10 +45,7 @@ func (t registryTable) row(r *searchv1alpha1.ResourceRegistry) metav1.TableRow {
 	if openSearchOf(r) != nil {
 		backend = "OpenSearch"
 	}
-	return metav1.TableRow{
-		Object: runtime.RawExtension{Object: r},
-		Cells:  []any{r.Name, kindsCell(r.Spec.ResourceSelectors), ready, extension.Age(t.now(), r.CreationTimestamp), degraded, backend},
-	}
+	return []any{r.Name, kindsCell(r.Spec.ResourceSelectors), ready, extension.Age(now, r.CreationTimestamp), degraded, backend}
 }
 
 // kindsCell names the kinds of selectors, each once.

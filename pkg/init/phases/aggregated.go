@@ -31,7 +31,7 @@ func aggregatedObjects(in *Inputs) ([]client.Object, error) {
 func aggregatedAPI() Phase {
 	return Phase{
 		Name: AggregatedAPI, Doc: "Register the aggregated API and wait until it is served", Needs: []string{APIServer, Aggregated},
-		controlPlane: aggregatedAPIObjects, run: runAggregatedAPI,
+		controlPlane: aggregatedAPIObjects, run: writeThen(waitForAggregatedAPI),
 	}
 }
 
@@ -40,24 +40,12 @@ func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
 	return append(components.SystemNamespaces(in.System()), components.AggregatedAPI(in.System(), host, 443, in.Certificates.CABundle())...), nil
 }
 
-// runAggregatedAPI registers the aggregated API and waits until it is served. After a restart the status of the
+// waitForAggregatedAPI waits until the aggregated API is served. After a restart the status of the
 // APIService is that of before, so requests decide.
-func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
-	result, err := s.applyControlPlane(ctx, p)
-	if err != nil {
-		return err
-	}
-	cp, err := s.ControlPlane()
-	if err != nil {
-		return err
-	}
-	in, err := s.Inputs()
-	if err != nil {
-		return err
-	}
+func waitForAggregatedAPI(ctx context.Context, s *State, p Phase, cp client.Client, in *Inputs) (string, error) {
 	rc, err := s.ControlPlaneConfig()
 	if err != nil {
-		return err
+		return "", err
 	}
 	name := components.APIServiceName(clusterv1alpha1.GroupVersion)
 	err = s.wait(ctx, s.Request.Timeout, p.Name, "the aggregated API to be available", func(ctx context.Context) error {
@@ -67,8 +55,7 @@ func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
 		return rollout.CheckServed(ctx, rc, clusterv1alpha1.GroupVersion, in.Config.Workloads[components.APIServer].Replicas)
 	})
 	if err != nil {
-		return fmt.Errorf("APIService %s is not available: %w", name, err)
+		return "", fmt.Errorf("APIService %s is not available: %w", name, err)
 	}
-	s.Progress.Done(p.Name, "available, "+result)
-	return nil
+	return "available, ", nil
 }

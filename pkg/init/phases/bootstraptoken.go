@@ -29,7 +29,7 @@ const (
 func bootstrapToken() Phase {
 	return Phase{
 		Name: BootstrapToken, Doc: "Let clusters register in Pull mode", Needs: []string{APIServer},
-		controlPlane: registrationObjects, run: runBootstrapToken,
+		controlPlane: registrationObjects, run: writeThen(offerToken),
 	}
 }
 
@@ -37,30 +37,21 @@ func registrationObjects(in *Inputs) ([]client.Object, error) {
 	return registration.Bootstrap(in.Server, in.Certificates.CABundle(), components.Users())
 }
 
-// runBootstrapToken writes what registration needs, and a token if one is wanted.
-func runBootstrapToken(ctx context.Context, s *State, p Phase) error {
-	result, err := s.applyControlPlane(ctx, p)
-	if err != nil {
-		return err
+// offerToken stores a token in the outcome, if one is wanted.
+func offerToken(ctx context.Context, s *State, _ Phase, cp client.Client, _ *Inputs) (string, error) {
+	if !s.Request.OfferToken {
+		return "", nil
 	}
-	if s.Request.OfferToken {
-		token, err := offerToken(ctx, s)
-		if err != nil {
-			return err
-		}
+	token, err := findToken(ctx, s, cp)
+	if err == nil {
 		s.Outcome.setToken(token)
 	}
-	s.Progress.Done(p.Name, result)
-	return nil
+	return "", err
 }
 
-// offerToken returns a token that was not used yet and is good for a while, or
+// findToken returns a token that was not used yet and is good for a while, or
 // makes one.
-func offerToken(ctx context.Context, s *State) (string, error) {
-	cp, err := s.ControlPlane()
-	if err != nil {
-		return "", err
-	}
+func findToken(ctx context.Context, s *State, cp client.Client) (string, error) {
 	secrets := &corev1.SecretList{}
 	if err := cp.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem)); err != nil {
 		return "", fmt.Errorf("looking for a token: %w", err)

@@ -29,7 +29,7 @@ const CRDs = "crds"
 func crds() Phase {
 	return Phase{
 		Name: CRDs, Doc: "Write the APIs of the federation", Needs: []string{APIServer},
-		controlPlane: crdObjects, run: runCRDs,
+		controlPlane: crdObjects, run: writeThen(waitForCRDs),
 	}
 }
 
@@ -54,23 +54,11 @@ func definitions(in *Inputs) ([]client.Object, error) {
 	return out, nil
 }
 
-// runCRDs writes the APIs of the federation and waits until they are established.
-func runCRDs(ctx context.Context, s *State, p Phase) error {
-	result, err := s.applyControlPlane(ctx, p)
-	if err != nil {
-		return err
-	}
-	cp, err := s.ControlPlane()
-	if err != nil {
-		return err
-	}
-	in, err := s.Inputs()
-	if err != nil {
-		return err
-	}
+// waitForCRDs waits until the APIs of the federation are established.
+func waitForCRDs(ctx context.Context, s *State, p Phase, cp client.Client, in *Inputs) (string, error) {
 	objects, err := definitions(in)
 	if err != nil {
-		return err
+		return "", err
 	}
 	names := make([]string, len(objects))
 	for i, o := range objects {
@@ -78,10 +66,9 @@ func runCRDs(ctx context.Context, s *State, p Phase) error {
 	}
 	e := &establishing{client: cp, now: s.Now, left: names, since: s.Now()}
 	if err := s.wait(ctx, s.Request.Timeout, p.Name, "the APIs to be established", e.check); err != nil {
-		return fmt.Errorf("the APIs are not established: %w", err)
+		return "", fmt.Errorf("the APIs are not established: %w", err)
 	}
-	s.Progress.Done(p.Name, result)
-	return nil
+	return "", nil
 }
 
 // establishing waits for APIs.

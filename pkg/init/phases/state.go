@@ -155,32 +155,18 @@ func (s *State) applyHost(ctx context.Context, p Phase) (string, error) {
 	return s.apply(ctx, s.Host, objects)
 }
 
-// applyControlPlane writes the objects of a phase in the control plane. Namespaces come first: what is in them
-// follows.
-func (s *State) applyControlPlane(ctx context.Context, p Phase) (string, error) {
+// controlPlaneObjects returns the objects of a phase in the control plane, what they are made of, and a client.
+func (s *State) controlPlaneObjects(p Phase) (client.Client, *Inputs, []client.Object, error) {
 	in, err := s.Inputs()
 	if err != nil {
-		return "", err
+		return nil, nil, nil, err
 	}
 	cp, err := s.ControlPlane()
 	if err != nil {
-		return "", err
+		return nil, nil, nil, err
 	}
 	objects, err := p.ControlPlane(in)
-	if err != nil {
-		return "", err
-	}
-	n := 0
-	for n < len(objects) {
-		if _, ok := objects[n].(*corev1.Namespace); !ok {
-			break
-		}
-		n++
-	}
-	if _, err := s.apply(ctx, cp, objects[:n]); err != nil {
-		return "", err
-	}
-	return s.apply(ctx, cp, objects[n:])
+	return cp, in, objects, err
 }
 
 // ready waits for a workload.
@@ -237,12 +223,37 @@ func deploy(workload string) func(context.Context, *State, Phase) error {
 
 // writeObjects is the run of a phase that writes its objects in the control plane.
 func writeObjects(ctx context.Context, s *State, p Phase) error {
-	result, err := s.applyControlPlane(ctx, p)
-	if err != nil {
+	return writeThen(func(context.Context, *State, Phase, client.Client, *Inputs) (string, error) { return "", nil })(ctx, s, p)
+}
+
+// writeThen returns the run of a phase that writes its objects in the control plane, namespaces first, as what is in them
+// follows, and then calls then, whose text precedes the summary.
+func writeThen(then func(context.Context, *State, Phase, client.Client, *Inputs) (string, error)) func(context.Context, *State, Phase) error {
+	return func(ctx context.Context, s *State, p Phase) error {
+		cp, in, objects, err := s.controlPlaneObjects(p)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for n < len(objects) {
+			if _, ok := objects[n].(*corev1.Namespace); !ok {
+				break
+			}
+			n++
+		}
+		if _, err := s.apply(ctx, cp, objects[:n]); err != nil {
+			return err
+		}
+		result, err := s.apply(ctx, cp, objects[n:])
+		if err != nil {
+			return err
+		}
+		text, err := then(ctx, s, p, cp, in)
+		if err == nil {
+			s.Progress.Done(p.Name, text+result)
+		}
 		return err
 	}
-	s.Progress.Done(p.Name, result)
-	return nil
 }
 
 // Inputs are what the objects of the phases are made of.

@@ -37,15 +37,7 @@ func webhookConfigurations(in *Inputs) ([]client.Object, error) {
 
 // runWebhooks registers the webhooks, and deletes what an earlier version registered and this one does not.
 func runWebhooks(ctx context.Context, s *State, p Phase) error {
-	in, err := s.Inputs()
-	if err != nil {
-		return err
-	}
-	cp, err := s.ControlPlane()
-	if err != nil {
-		return err
-	}
-	objects, err := p.ControlPlane(in)
+	cp, _, objects, err := s.controlPlaneObjects(p)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func New(o Options) (*Clusters, *Status, error) {
 		UpdateStrategy:            rules,
 		DeleteStrategy:            rules,
 		ResetFieldsStrategy:       rules,
-		TableConvertor:            table{now: o.Now},
+		TableConvertor:            newTable(o.Now),
 	}
 	ids := &uniqueIDs{store: store, credentials: &credentials{authorizer: o.Authorizer, secret: o.Secret}, turn: make(chan struct{}, 1), loopback: o.LoopbackEndpoints}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {

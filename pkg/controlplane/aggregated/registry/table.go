@@ -1,13 +1,10 @@
 package registry
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -17,28 +14,11 @@ import (
 
 const none = "<none>"
 
-// table prints clusters in columns.
-type table struct{ now func() metav1.Time }
-
-// ConvertToTable implements rest.TableConvertor.
-func (t table) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	out := &metav1.Table{}
-	switch o := object.(type) {
-	case *internalversion.ClusterList:
-		out.ResourceVersion, out.Continue, out.RemainingItemCount = o.ResourceVersion, o.Continue, o.RemainingItemCount
-		for i := range o.Items {
-			out.Rows = append(out.Rows, t.row(&o.Items[i]))
-		}
-	case *internalversion.Cluster:
-		out.ResourceVersion = o.ResourceVersion
-		out.Rows = append(out.Rows, t.row(o))
-	default:
-		return nil, fmt.Errorf("printing %T as a table of clusters is not possible", object)
+// newTable prints clusters in columns.
+func newTable(now func() metav1.Time) extension.Table[*internalversion.Cluster] {
+	return extension.Table[*internalversion.Cluster]{
+		Kinds: "clusters", Columns: columns, Cells: func(c *internalversion.Cluster) []any { return cells(c, now()) },
 	}
-	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
-		out.ColumnDefinitions = columns()
-	}
-	return out, nil
 }
 
 func columns() []metav1.TableColumnDefinition {
@@ -61,7 +41,7 @@ func columns() []metav1.TableColumnDefinition {
 	}
 }
 
-func (t table) row(c *internalversion.Cluster) metav1.TableRow {
+func cells(c *internalversion.Cluster, now metav1.Time) []any {
 	ready := string(metav1.ConditionUnknown)
 	if condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); condition != nil {
 		ready = string(condition.Status)
@@ -70,13 +50,10 @@ func (t table) row(c *internalversion.Cluster) metav1.TableRow {
 	if endpoint == "" && meta.IsStatusConditionFalse(c.Status.Conditions, clusterv1alpha1.ClusterConditionAPIEndpointAccepted) {
 		endpoint = "<refused>"
 	}
-	return metav1.TableRow{
-		Object: runtime.RawExtension{Object: c},
-		Cells: []any{
-			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, extension.Age(t.now(), c.CreationTimestamp),
-			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
-			endpoint, orNone(manifest.MaskUser(c.Spec.ProxyURL)),
-		},
+	return []any{
+		c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, extension.Age(now, c.CreationTimestamp),
+		orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
+		endpoint, orNone(manifest.MaskUser(c.Spec.ProxyURL)),
 	}
 }
 

@@ -40,7 +40,7 @@ func TestTable_Cells(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := table{now: now}.ConvertToTable(t.Context(), &tc.cluster, nil)
+			got, err := newTable(now).ConvertToTable(t.Context(), &tc.cluster, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestTable_Cells(t *testing.T) {
 	}
 	t.Run("a list has a row for each and the place to continue from", func(t *testing.T) {
 		list := &internalversion.ClusterList{ListMeta: metav1.ListMeta{Continue: "c", ResourceVersion: "9"}, Items: []internalversion.Cluster{full, bare}}
-		got, err := table{now: now}.ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
+		got, err := newTable(now).ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestTable_Cells(t *testing.T) {
 		}
 	})
 	t.Run("other objects are refused", func(t *testing.T) {
-		if _, err := (table{now: now}).ConvertToTable(t.Context(), &metav1.Status{}, nil); err == nil {
+		if _, err := newTable(now).ConvertToTable(t.Context(), &metav1.Status{}, nil); err == nil {
 			t.Error("no error")
 		}
 	})
