@@ -112,28 +112,11 @@ func MetricsAdapterHost(c *Config) []client.Object {
 func SearchHost(c *Config) []client.Object {
 	service := c.service(Search, servicePort("server", httpsPort, httpsPort))
 	service.Spec.Selector["apiserver"] = "true"
-	command := []string{
-		"/bin/karmada-search",
-		"--kubeconfig=" + kubeconfigFile,
-		"--authentication-kubeconfig=" + kubeconfigFile,
-		"--authorization-kubeconfig=" + kubeconfigFile,
-	}
-	command = append(command, etcdClientArgs(c.etcdServers())...)
-	command = append(command,
-		"--tls-cert-file="+servingDir+"/"+AddonCert,
-		"--tls-private-key-file="+servingDir+"/"+AddonKey,
-		"--tls-min-version=VersionTLS13",
-		"--audit-log-path=-",
-		"--audit-log-maxage=0",
-		"--audit-log-maxbackup=0",
-		"--bind-address=$(POD_IP)",
-		"--v=2",
-	)
-	command = append(command, c.Etcd.prefixArgs()...)
 	certificate := c.addonCertMount(Search)
 	certificate.path = servingDir // pkiDir has the certificates for etcd
 	deployment := c.deployment(pod{
-		name: Search, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
+		name: Search, command: c.storingServer("/bin/karmada-search", servingDir+"/"+AddonCert, servingDir+"/"+AddonKey),
+		ports:  []corev1.ContainerPort{port("server", httpsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
 		files:   etcdClientFiles(),
 		mounts:  []mount{certificate},

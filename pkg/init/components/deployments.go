@@ -105,30 +105,33 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 
 // AggregatedDeployment returns the aggregated API server.
 func AggregatedDeployment(c *Config) *appsv1.Deployment {
-	command := []string{
-		"/bin/karmada-aggregated-apiserver",
+	return c.deployment(pod{
+		name:    AggregatedAPIServer,
+		command: c.storingServer("/bin/karmada-aggregated-apiserver", pkiFile(AggregatedAPIServer+".crt"), pkiFile(AggregatedAPIServer+".key")),
+		ports:   []corev1.ContainerPort{port("server", httpsPort)},
+		labels:  map[string]string{"apiserver": "true"}, kubeconfig: true,
+		files: append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
+		probe: probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+	})
+}
+
+// storingServer returns the command of a server behind the aggregation layer that stores objects in etcd.
+func (c *Config) storingServer(program, certificate, key string) []string {
+	return slices.Concat([]string{
+		program,
 		"--kubeconfig=" + kubeconfigFile,
 		"--authentication-kubeconfig=" + kubeconfigFile,
 		"--authorization-kubeconfig=" + kubeconfigFile,
-	}
-	command = append(command, etcdClientArgs(c.etcdServers())...)
-	command = append(command,
-		"--tls-cert-file="+pkiFile(AggregatedAPIServer+".crt"),
-		"--tls-private-key-file="+pkiFile(AggregatedAPIServer+".key"),
+	}, etcdClientArgs(c.etcdServers()), []string{
+		"--tls-cert-file=" + certificate,
+		"--tls-private-key-file=" + key,
 		"--tls-min-version=VersionTLS13",
 		"--audit-log-path=-",
 		"--audit-log-maxage=0",
 		"--audit-log-maxbackup=0",
 		"--bind-address=$(POD_IP)",
 		"--v=2",
-	)
-	command = append(command, c.Etcd.prefixArgs()...)
-	return c.deployment(pod{
-		name: AggregatedAPIServer, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
-		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		files: append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
-		probe: probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
-	})
+	}, c.Etcd.prefixArgs())
 }
 
 // controllers are those of Kubernetes that a control plane without nodes needs.

@@ -163,7 +163,7 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	switch {
 	case !changed || apierrors.IsConflict(err):
 	case err != nil:
-		publishTaintFailed(r.events, cluster, err)
+		r.events.Warning(cluster, reasonTaintFailed, fmt.Sprintf("Taint cluster failed: %v.", err))
 	default:
 		publishTainted(r.events, cluster, taints)
 	}
@@ -210,30 +210,6 @@ const (
 	reasonTaintFailed   = "TaintClusterFailed"
 )
 
-func publishCreated(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string) {
-	r.Normal(cluster, reasonCreateSucceed, fmt.Sprintf("Create execution space(%s) succeed.", namespace))
-}
-
-func publishCreateFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string, err error) {
-	r.Warning(cluster, reasonCreateFailed, fmt.Sprintf("Failed to create execution space(%s): %v", namespace, err))
-}
-
-func publishRemoved(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string) {
-	r.Normal(cluster, reasonRemoveSucceed, fmt.Sprintf("Remove execution space(%s) succeed.", namespace))
-}
-
-func publishRemoveFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string, err error) {
-	r.Warning(cluster, reasonRemoveFailed, fmt.Sprintf("Failed to remove execution space(%s): %v", namespace, err))
-}
-
-func publishTerminating(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string) {
-	r.Warning(cluster, reasonRemoved, fmt.Sprintf("Execution space(%s) was deleted; it is created again with all works.", namespace))
-}
-
 func publishTainted(r *events.Recorder, cluster *clusterv1alpha1.Cluster, taints []corev1.Taint) {
 	r.Normal(cluster, reasonTaintSucceed, "Taint cluster succeed: "+clustercondition.Describe(taints)+".")
-}
-
-func publishTaintFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, err error) {
-	r.Warning(cluster, reasonTaintFailed, fmt.Sprintf("Taint cluster failed: %v.", err))
 }

@@ -37,7 +37,7 @@ func (r *reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	gone, err := r.removeExecutionSpace(ctx, cluster)
 	if err != nil {
-		publishRemoveFailed(r.events, cluster, names.ExecutionNamespace(cluster.Name), err)
+		r.events.Warning(cluster, reasonRemoveFailed, fmt.Sprintf("Failed to remove execution space(%s): %v", names.ExecutionNamespace(cluster.Name), err))
 		return reconcile.Result{}, err
 	}
 	if !gone {
@@ -76,7 +76,7 @@ func (r *reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 	if err := r.client.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("deleting namespace %s: %w", name, err)
 	}
-	publishRemoved(r.events, cluster, name)
+	r.events.Normal(cluster, reasonRemoveSucceed, fmt.Sprintf("Remove execution space(%s) succeed.", name))
 	// The namespace controller takes longer to delete the Works. None can be created
 	// in the namespace any longer.
 	_, err = r.deleteWorks(ctx, name)

@@ -53,10 +53,10 @@ func (r *reconciler) ensureExecutionSpace(ctx context.Context, cluster *clusterv
 		return r.protect(ctx, namespace, cluster.Name)
 	}
 	if err != nil {
-		publishCreateFailed(r.events, cluster, name, err)
+		r.events.Warning(cluster, reasonCreateFailed, fmt.Sprintf("Failed to create execution space(%s): %v", name, err))
 		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
-	publishCreated(r.events, cluster, name)
+	r.events.Normal(cluster, reasonCreateSucceed, fmt.Sprintf("Create execution space(%s) succeed.", name))
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (r *reconciler) ensureExecutionSpace(ctx context.Context, cluster *clusterv
 // Works in it, which would keep their finalizers. The objects in the member stay: they
 // belong to the Works again that are created in the new namespace.
 func (r *reconciler) replaceExecutionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	publishTerminating(r.events, cluster, names.ExecutionNamespace(cluster.Name))
+	r.events.Warning(cluster, reasonRemoved, fmt.Sprintf("Execution space(%s) was deleted; it is created again with all works.", names.ExecutionNamespace(cluster.Name)))
 	if cluster.Spec.SyncMode != clusterv1alpha1.Pull {
 		return nil
 	}

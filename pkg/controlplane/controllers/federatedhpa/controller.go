@@ -203,15 +203,11 @@ type metricsSet struct {
 func newMetrics(registry prometheus.Registerer) *metricsSet {
 	buckets := prometheus.ExponentialBuckets(0.01, 2, 12)
 	return &metricsSet{
-		passes: metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "federatedhpa_process_duration_seconds", Help: "Time of a pass over a FederatedHPA.", Buckets: buckets,
-		}, []string{"result"})),
-		pulls: metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "federatedhpa_pull_metrics_duration_seconds", Help: "Time to read metrics for a FederatedHPA.", Buckets: buckets,
-		}, []string{"result", "metricType"})),
-		omissions: metrics.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "federatedhpa_clusters_left_out_total", Help: "Passes over FederatedHPAs that left out a target cluster, because it is not ready or did not answer.",
-		}, []string{"member_cluster"})),
+		passes: metrics.Histogram(registry, "federatedhpa_process_duration_seconds", "Time of a pass over a FederatedHPA.", buckets, "result"),
+		pulls: metrics.Histogram(registry, "federatedhpa_pull_metrics_duration_seconds", "Time to read metrics for a FederatedHPA.", buckets,
+			"result", "metricType"),
+		omissions: metrics.Counter(registry, "federatedhpa_clusters_left_out_total",
+			"Passes over FederatedHPAs that left out a target cluster, because it is not ready or did not answer.", "member_cluster"),
 	}
 }
 

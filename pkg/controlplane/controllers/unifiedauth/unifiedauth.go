@@ -70,9 +70,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	changed, err := r.sync(ctx, cluster)
 	switch {
 	case err != nil:
-		publishSyncFailed(r.events, cluster, err)
+		r.events.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
 	case changed:
-		publishSynced(r.events, cluster)
+		r.events.Normal(cluster, ReasonSyncSucceed, "Sync impersonation config succeed.")
 	}
 	return reconcile.Result{}, err
 }
@@ -167,11 +167,3 @@ const (
 	ReasonSyncSucceed = "SyncImpersonationConfigSucceed"
 	ReasonSyncFailed  = "SyncImpersonationConfigFailed"
 )
-
-func publishSynced(r *events.Recorder, cluster *clusterv1alpha1.Cluster) {
-	r.Normal(cluster, ReasonSyncSucceed, "Sync impersonation config succeed.")
-}
-
-func publishSyncFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, err error) {
-	r.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
-}
