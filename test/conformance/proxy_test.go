@@ -287,6 +287,9 @@ func (c *proxyCase) items(caches *cache.Caches) ([]string, cache.Result, error) 
 // missing compares the error of a list with the clusters that are missing.
 func (c *proxyCase) missing(text string, missing []cache.Missing) error {
 	for i := range c.Clusters {
+		if c.Clusters[i].ListError == "404" {
+			continue // it has no such resource, which is no error
+		}
 		failing := c.Clusters[i].ListError == text
 		if named := slices.ContainsFunc(missing, func(m cache.Missing) bool { return m.Cluster == c.Clusters[i].Name }); named != failing {
 			return fmt.Errorf("cluster %s is missing: want %t, got %+v", c.Clusters[i].Name, failing, missing)
@@ -295,16 +298,17 @@ func (c *proxyCase) missing(text string, missing []cache.Missing) error {
 	return nil
 }
 
-// versions compares the versions of the list. The recorded one keeps those of the request for clusters that do not exist, and an
-// empty one for those that do not have the resource.
+// versions compares the versions of the list. The recorded one keeps those of the request for clusters that do not exist, or do not
+// cache the namespace, and an empty one for those that do not have the resource.
 func (c *proxyCase) versions(recorded string, got map[string]string) error {
 	decoded, _ := search.DecodeVersions(recorded)
+	asked, _ := search.DecodeVersions(c.Request.ResourceVersion)
 	want := map[string]string{}
 	for i := range c.Clusters {
 		m := &c.Clusters[i]
 		if !m.NotCached && m.ListError == "" {
 			want[m.Name] = m.ResourceVersion
-			if version := decoded.Get(m.Name); version != "" && version != "0" {
+			if version := decoded.Get(m.Name); version != "" && version != "0" && version != asked.Get(m.Name) {
 				want[m.Name] = version
 			}
 		}
