@@ -110,11 +110,14 @@ func stored(scheme *runtime.Scheme, o runtime.Object) (*unstructured.Unstructure
 		if err != nil {
 			return nil, err
 		}
-		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		text, err := json.Marshal(o)
 		if err != nil {
 			return nil, err
 		}
-		u = &unstructured.Unstructured{Object: fields}
+		u = &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(text, &u.Object); err != nil { // with the types of numbers that can be copied
+			return nil, err
+		}
 		u.SetGroupVersionKind(kinds[0])
 		u.SetManagedFields(nil)
 	}

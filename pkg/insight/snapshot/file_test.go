@@ -34,7 +34,9 @@ func TestFile(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "ns", Name: name} }
 	c := &Contents{
 		Now: time.Unix(1000, 0).UTC(), Templates: []*unstructured.Unstructured{secret},
-		Clusters:  []*clusterv1alpha1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m2"}}},
+		Clusters: []*clusterv1alpha1.Cluster{{
+			ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{ResourceModels: []clusterv1alpha1.ResourceModel{{Grade: 1}}},
+		}, {ObjectMeta: metav1.ObjectMeta{Name: "m2"}}},
 		Policies:  []policyv1alpha1.Policy{&policyv1alpha1.PropagationPolicy{ObjectMeta: meta("p")}},
 		Overrides: []policyv1alpha1.OverridePolicyObject{&policyv1alpha1.OverridePolicy{ObjectMeta: meta("o")}},
 		Quotas:    []*policyv1alpha1.FederatedResourceQuota{{ObjectMeta: meta("q")}},
