@@ -20,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 )
 
 const (
@@ -52,7 +53,8 @@ func (r *relay) forget(cluster string) { r.limiters.Delete(cluster) }
 func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work) {
 	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkApplied)
 	applied := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkApplied)
-	if !appliedAnew(old, applied) {
+	anew, ports := appliedAnew(old, applied), portsTakenAnew(before, now)
+	if !anew && ports == "" {
 		return
 	}
 	name, err := names.ClusterOfExecutionNamespace(now.Namespace)
@@ -70,11 +72,16 @@ func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work)
 	ref := binding.GetSpec().Resource
 	template := &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if applied.Status == metav1.ConditionFalse {
-		r.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
-		return
+	if ports != "" {
+		r.events.otherPorts(template, key.String(), name, plaintext.Line(ports, relayMessage))
 	}
-	r.events.appliedTo(template, key, name)
+	switch {
+	case !anew:
+	case applied.Status == metav1.ConditionFalse:
+		r.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
+	default:
+		r.events.appliedTo(template, key, name)
+	}
 }
 
 // bindingOf returns the binding that the annotations of a Work name, or nil.
@@ -128,6 +135,17 @@ func appliedAnew(old, now *metav1.Condition) bool {
 		return old.Message != now.Message
 	}
 	return old.ObservedGeneration != now.ObservedGeneration
+}
+
+// portsTakenAnew returns the node ports of the condition Contested if they are others than before.
+func portsTakenAnew(before, now *workv1alpha1.Work) string {
+	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkContested)
+	taken := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkContested)
+	if taken == nil || taken.Reason != workv1alpha1.WorkNodePortTakenReason || old != nil && old.Message == taken.Message {
+		return ""
+	}
+	_, ports, _ := strings.Cut(taken.Message, workstatus.NodePortsFollow)
+	return ports
 }
 
 // reasonOf returns the errors in the message of the condition Applied.

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 )
 
 func TestAppliedAnew(t *testing.T) {
@@ -102,6 +103,28 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestPortsTakenAnew(t *testing.T) {
+	taken := func(ports string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{}
+		workstatus.SetContested(&w.Status, nil, []string{ports}, time.Unix(0, 0))
+		return w
+	}
+	for name, tc := range map[string]struct {
+		before, now *workv1alpha1.Work
+		want        string
+	}{
+		"taken":       {&workv1alpha1.Work{}, taken("shop/cart: 30080"), "shop/cart: 30080"},
+		"unchanged":   {taken("shop/cart: 30080"), taken("shop/cart: 30080"), ""},
+		"others":      {taken("shop/cart: 30080"), taken("shop/cart: 30081"), "shop/cart: 30081"},
+		"free again":  {taken("shop/cart: 30080"), &workv1alpha1.Work{}, ""},
+		"never taken": {&workv1alpha1.Work{}, &workv1alpha1.Work{}, ""},
+	} {
+		if got := portsTakenAnew(tc.before, tc.now); got != tc.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

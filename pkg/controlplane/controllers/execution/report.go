@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -233,12 +234,16 @@ func (e events) nodePorts(work *workv1alpha1.Work, s *workState, cluster string)
 			continue
 		}
 		service := failure(work.Spec.Workload.Manifests[i].Raw, errors.New(strings.Join(lines, "; ")))
-		message := fmt.Sprintf("Resource(%s) has other node ports in member cluster(%s): %s", service.name, cluster, service.message)
-		e.applied.Event(work, corev1.EventTypeWarning, reasonNodePort, message)
+		e.otherPorts(work, service.name, cluster, service.message)
 		if service.template != nil {
-			e.applied.Event(service.template, corev1.EventTypeWarning, reasonNodePort, message)
+			e.otherPorts(service.template, service.name, cluster, service.message)
 		}
 	}
+}
+
+// otherPorts records that a Service has other node ports in a cluster than in the control plane.
+func (e events) otherPorts(on runtime.Object, name, cluster, ports string) {
+	e.applied.Event(on, corev1.EventTypeWarning, reasonNodePort, fmt.Sprintf("Resource(%s) has other node ports in member cluster(%s): %s", name, cluster, ports))
 }
 
 // dispatching records that dispatching was suspended or resumed.

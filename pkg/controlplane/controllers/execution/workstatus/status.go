@@ -31,8 +31,11 @@ const (
 		"add a retention rule (ResourceInterpreterCustomization) or leave the field out of the template: "
 	// messageNodePorts begins the part about node ports.
 	messageNodePorts = "Node ports that the control plane allocated are taken in the cluster, which keeps others. " +
-		"To have the same in all clusters, set nodePort in the template to one that is free in all: "
+		"To have the same in all clusters, set nodePort in the template to one that is free in all" + NodePortsFollow
 )
+
+// NodePortsFollow is in the message of the condition Contested before the node ports.
+const NodePortsFollow = ": "
 
 // maxContested is the limit of the message of the condition Contested, in bytes.
 const maxContested = 4 << 10
