@@ -161,14 +161,8 @@ func (g *Gates) Changed(features ...featuregate.Feature) []featuregate.Feature {
 	return out
 }
 
-// ControllerManagerWithoutEffect returns the gates of the controller-manager that
-// nothing reads yet.
-func ControllerManagerWithoutEffect() []featuregate.Feature {
-	return []featuregate.Feature{ControllerPriorityQueue}
-}
-
-// AgentWithoutEffect returns the gates of agents that nothing reads yet.
-func AgentWithoutEffect() []featuregate.Feature {
+// ControllersWithoutEffect returns the gates of the controller-manager and of agents that nothing reads yet.
+func ControllersWithoutEffect() []featuregate.Feature {
 	return []featuregate.Feature{ControllerPriorityQueue}
 }
 

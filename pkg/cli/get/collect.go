@@ -153,7 +153,8 @@ type reply struct {
 // is an error only if no cluster has it, or the command line names the cluster.
 func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 	res := &result{failed: map[string]string{}}
-	queried, unknown, missing, found := 0, map[string]int{}, newMissing(), map[string]bool{}
+	missing := &missing{clusters: map[string][]string{}, errs: map[string]error{}, inNamespace: map[string]bool{}}
+	queried, unknown, found := 0, map[string]int{}, map[string]bool{}
 	for _, o := range outcomes {
 		if o.Err != nil {
 			c.addFailure(res, o.Cluster, o.Err)

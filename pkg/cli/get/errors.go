@@ -86,10 +86,6 @@ type missing struct {
 	inNamespace map[string]bool
 }
 
-func newMissing() *missing {
-	return &missing{clusters: map[string][]string{}, errs: map[string]error{}, inNamespace: map[string]bool{}}
-}
-
 func (m *missing) add(cluster string, p *part, found map[string]bool) {
 	resource := p.mapping.Resource.GroupResource()
 	for _, name := range p.names() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd/annotate"
 	"k8s.io/kubectl/pkg/cmd/apiresources"
@@ -125,17 +126,17 @@ func NewExplainCommand(e *env.Env) *cobra.Command {
 
 // NewAPIResourcesCommand returns the command api-resources, for the control plane or a member.
 func NewAPIResourcesCommand(e *env.Env) *cobra.Command {
-	access := e.NewAccess()
-	cmd := e.Adapt(apiresources.NewCmdAPIResources(access, e.Escaped()))
-	access.Flags.Add(cmd)
-	access.AddTargetFlags(cmd)
-	return access.Check(cmd)
+	return aboutAPIs(e, apiresources.NewCmdAPIResources)
 }
 
 // NewAPIVersionsCommand returns the command api-versions, for the control plane or a member.
 func NewAPIVersionsCommand(e *env.Env) *cobra.Command {
+	return aboutAPIs(e, apiresources.NewCmdAPIVersions)
+}
+
+func aboutAPIs(e *env.Env, construct func(genericclioptions.RESTClientGetter, genericiooptions.IOStreams) *cobra.Command) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(apiresources.NewCmdAPIVersions(access, e.Escaped()))
+	cmd := e.Adapt(construct(access, e.Escaped()))
 	access.Flags.Add(cmd)
 	access.AddTargetFlags(cmd)
 	return access.Check(cmd)

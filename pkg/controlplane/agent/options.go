@@ -174,7 +174,7 @@ func (o *Options) Validate() error {
 
 // warn logs the settings without effect in this version.
 func (o *Options) warn(log logr.Logger) {
-	for _, f := range o.Gates.Changed(gates.AgentWithoutEffect()...) {
+	for _, f := range o.Gates.Changed(gates.ControllersWithoutEffect()...) {
 		log.Info("Setting has no effect in this version", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
 	}
 }

@@ -28,10 +28,6 @@ type orphanSearch struct {
 	trigger chan struct{}
 }
 
-func newOrphanSearch(a *agent) *orphanSearch {
-	return &orphanSearch{Tracker: orphans.NewTracker(a.clock), agent: a, trigger: make(chan struct{}, 1)}
-}
-
 // run searches at the start, when a Work is gone, when a user confirms, and from
 // time to time.
 func (o *orphanSearch) run(ctx context.Context) error {

@@ -33,6 +33,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -137,7 +138,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	o := a.options
 	var lease sync.Once
-	lost := newOrphanSearch(a)
+	lost := &orphanSearch{Tracker: orphans.NewTracker(a.clock), agent: a, trigger: make(chan struct{}, 1)}
 	permitted := &rights{reader: a.mgr.GetAPIReader(), cluster: o.ClusterName, clock: a.clock}
 	if o.Enabled(controllerClusterStatus) {
 		err = errors.Join(err, clusterstatus.Setup(ctx, a.mgr, clusterstatus.Deps{

@@ -262,7 +262,7 @@ func (o *Options) checkControllers() error {
 // feature gates.
 func (o *Options) withoutEffect() []string {
 	var out []string
-	for _, f := range o.Gates.Changed(gates.ControllerManagerWithoutEffect()...) {
+	for _, f := range o.Gates.Changed(gates.ControllersWithoutEffect()...) {
 		out = append(out, fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
 	}
 	given, standard := o.accepted, NewOptions().accepted

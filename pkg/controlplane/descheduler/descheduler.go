@@ -157,7 +157,9 @@ func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBi
 		return nil
 	}
 	log.FromContext(ctx).Info("Descheduled replicas", "ResourceBinding", klog.KObj(b), "reductions", v.Reductions)
-	publishSucceeded(r.events, b, &v)
+	for _, obj := range delivery.EventObjects(b) {
+		r.events.Normal(obj, ReasonSucceed, v.Message())
+	}
 	return nil
 }
 
@@ -223,13 +225,6 @@ const (
 	ReasonSucceed = "DescheduleBindingSucceed"
 	ReasonFailed  = "DescheduleBindingFailed"
 )
-
-// publishSucceeded records what was taken back, on the binding and on its template.
-func publishSucceeded(r *events.Recorder, b *workv1alpha2.ResourceBinding, v *deschedule.Verdict) {
-	for _, obj := range delivery.EventObjects(b) {
-		r.Normal(obj, ReasonSucceed, v.Message())
-	}
-}
 
 // publishFailed records why the targets could not be written.
 func publishFailed(r *events.Recorder, b *workv1alpha2.ResourceBinding, err error) {

@@ -32,10 +32,6 @@ type discoveredVersion struct {
 	read  time.Time
 }
 
-func newDiscovered(client restclient.Interface) *discovered {
-	return &discovered{client: client, versions: map[schema.GroupVersion]discoveredVersion{}}
-}
-
 // has reports whether the control plane serves a kind. If it does not answer, the last answer counts, and true before the first.
 func (d *discovered) has(ctx context.Context, kind schema.GroupVersionKind, now time.Time) bool {
 	version := kind.GroupVersion()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
@@ -127,7 +128,7 @@ func (f *following) run(ctx context.Context) error {
 	if toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.HasSynced) {
 		writer := &statuses{
 			caches: f.caches, stores: f.stores, config: f.config, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
-			discovered: newDiscovered(f.core.Discovery().RESTClient()),
+			discovered: &discovered{client: f.core.Discovery().RESTClient(), versions: map[schema.GroupVersion]discoveredVersion{}},
 		}
 		group.Go(func() error { return writer.run(ctx) })
 		group.Go(func() error { return f.watchAll(ctx, lister, clusters.Lister(), changed) })

@@ -113,9 +113,12 @@ type componentRole struct {
 
 func componentRoles() []componentRole {
 	return []componentRole{
-		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), system: stateRules(), elects: true},
+		{
+			component: ControllerManager, rules: controllerManagerRules(), elects: true,
+			cluster: configMapRules("create", "update", "delete"), system: configMapRules("create", "update", "delete"),
+		},
 		{component: Scheduler, rules: schedulerRules(), elects: true},
-		{component: Webhook, rules: webhookRules(), system: ledgerRules()},
+		{component: Webhook, rules: webhookRules(), system: configMapRules("get", "create", "update")},
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
 		{component: Descheduler, rules: deschedulerRules(), elects: true},
 		{component: MetricsAdapter, rules: metricsAdapterRules(), serves: true},
@@ -218,19 +221,10 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 	}
 }
 
-// tombstoneRules are for the ConfigMaps that remain of abandoned clusters.
-func tombstoneRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
-}
-
-// stateRules are for the ConfigMaps that store the state of failover and, for each namespace, the ledger of its quotas.
-func stateRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
-}
-
-// ledgerRules are for the ledgers of quotas.
-func ledgerRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "get", "create", "update")}
+// configMapRules are for ConfigMaps: those that remain of abandoned clusters, and in the namespace of the system the state of
+// failover and, for each namespace, the ledger of its quotas.
+func configMapRules(verbs ...string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, verbs...)}
 }
 
 func schedulerRules() []rbacv1.PolicyRule {
