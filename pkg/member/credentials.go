@@ -84,7 +84,6 @@ func ensureAccounts(ctx context.Context, j *journal, a Accounts, report Reporter
 	if err := ensureNamespace(ctx, j, a.Namespace, report); err != nil {
 		return nil, err
 	}
-	creds := &Credentials{}
 	var accounts []string
 	if a.Impersonator {
 		accounts = append(accounts, ImpersonatorName)
@@ -112,13 +111,11 @@ func ensureAccounts(ctx context.Context, j *journal, a Accounts, report Reporter
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range accounts {
-		data := secrets[name]
-		if name == ImpersonatorName {
-			creds.ImpersonatorToken = data[corev1.ServiceAccountTokenKey]
-		} else {
-			creds.Token = data[corev1.ServiceAccountTokenKey]
-		}
+	creds := &Credentials{
+		Token:             secrets[AccountName(a.Cluster)][corev1.ServiceAccountTokenKey],
+		ImpersonatorToken: secrets[ImpersonatorName][corev1.ServiceAccountTokenKey],
+	}
+	for _, data := range secrets {
 		if ca := data[corev1.ServiceAccountRootCAKey]; len(ca) > 0 {
 			creds.CABundle = ca
 		}

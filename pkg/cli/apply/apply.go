@@ -76,11 +76,11 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
+// propagates reports whether policies are applied with the objects.
+func (f flags) propagates() bool { return f.allClusters || len(f.clusters) > 0 }
+
 func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []string) error {
-	if f.allClusters && len(f.clusters) > 0 {
-		return errors.New("--all-clusters and --cluster cannot be used together")
-	}
-	if err := checkPlan(cmd, f); err != nil {
+	if err := checkFlags(cmd, f); err != nil {
 		return err
 	}
 	factory := access.Factory()
@@ -91,43 +91,47 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	propagate := f.allClusters || len(f.clusters) > 0
-	if propagate {
+	if f.propagates() {
 		if err := checkClusters(cmd.Context(), access, f.clusters); err != nil {
 			return err
 		}
 	}
 	o.Builder = resource.NewBuilder(lenient{factory})
 	var unread error // the others are applied
-	o.PreProcessorFn = func() error {
-		infos, err := o.GetObjects()
-		infos, definitions, undefined := define(infos, o)
-		if err = errors.Join(err, undefined); err != nil && len(infos) == 0 {
-			return err
-		}
-		unread, err = err, nil
-		if propagate {
-			if infos, err = withPolicies(factory, infos, f.clusters); err != nil {
-				return err
-			}
-		}
-		o.SetObjects(infos)
-		switch {
-		case f.plan:
-			err = confirm(cmd.Context(), e, access, infos, f.yes)
-		case o.DryRunStrategy == cmdutil.DryRunClient:
-			err = validate(e, infos)
-		}
-		if err != nil || len(definitions) == 0 || o.DryRunStrategy != cmdutil.DryRunNone {
-			return err
-		}
-		return applyDefinitions(cmd.Context(), e, o, definitions)
+	o.PreProcessorFn = func() (err error) {
+		unread, err = prepare(cmd.Context(), e, access, f, o)
+		return err
 	}
 	err = o.Run()
 	if errors.Is(err, errNotApplied) {
 		return nil
 	}
 	return errors.Join(unread, err)
+}
+
+// prepare changes what is applied, and does what comes before it. It returns why some objects cannot be applied, although the others can.
+func prepare(ctx context.Context, e *env.Env, access *env.Access, f flags, o *upstream.ApplyOptions) (unread, err error) {
+	infos, unread := o.GetObjects()
+	infos, definitions, undefined := define(infos, o)
+	if unread = errors.Join(unread, undefined); unread != nil && len(infos) == 0 {
+		return nil, unread
+	}
+	if f.propagates() {
+		if infos, err = withPolicies(access.Factory(), infos, f.clusters); err != nil {
+			return unread, err
+		}
+	}
+	o.SetObjects(infos)
+	switch {
+	case f.plan:
+		err = confirm(ctx, e, access, infos, f.yes)
+	case o.DryRunStrategy == cmdutil.DryRunClient:
+		err = validate(e, infos)
+	}
+	if err == nil && len(definitions) > 0 && o.DryRunStrategy == cmdutil.DryRunNone {
+		err = applyDefinitions(ctx, e, o, definitions)
+	}
+	return unread, err
 }
 
 func checkClusters(ctx context.Context, access *env.Access, named []string) error {

@@ -19,9 +19,11 @@ import (
 // errNotApplied is that the user did not confirm.
 var errNotApplied = errors.New("nothing was applied")
 
-// checkPlan returns which flags cannot be used with --plan, or without.
-func checkPlan(cmd *cobra.Command, f flags) error {
+// checkFlags returns which flags cannot be used together.
+func checkFlags(cmd *cobra.Command, f flags) error {
 	switch {
+	case f.allClusters && len(f.clusters) > 0:
+		return errors.New("--all-clusters and --cluster cannot be used together")
 	case f.yes && !f.plan:
 		return errors.New("--yes skips the confirmation of --plan: give --plan, too")
 	case !f.plan:

@@ -11,7 +11,7 @@ import (
 )
 
 // CredentialsRefused is in the message of the condition Ready of a cluster that does not accept the credentials of the control plane.
-const CredentialsRefused = "the cluster refuses the credentials of the control plane, or has another certificate authority"
+const CredentialsRefused = "the cluster refuses the credentials of the control plane, or has another certificate authority" //nolint:gosec // no credentials
 
 // Reasons of the condition ServiceDomainNameResolutionReady, of nodes and of clusters.
 const (

@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -200,14 +201,11 @@ func filled(of reflect.Type, depth int) any {
 		return map[string]any{"key": filled(of.Elem(), depth+1)}
 	case reflect.Struct:
 		out := map[string]any{}
-		for i := range of.NumField() {
-			field := of.Field(i)
+		for field := range of.Fields() {
 			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 			value := filled(field.Type, depth+1)
 			if inner, ok := value.(map[string]any); ok && strings.Contains(options, "inline") {
-				for k, v := range inner {
-					out[k] = v
-				}
+				maps.Copy(out, inner)
 				continue
 			}
 			out[name] = value

@@ -308,7 +308,7 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 	}
 	hashed, written := false, c.next.changed[keyOf(after.template)] || !slices.Equal(c.old.Overrides, c.next.Overrides)
 	for _, path := range manifest.Differences(before, next, maxFields) {
-		if c.next.Hashed && written && next.GetKind() == "Secret" && (path[0] == "data" || path[0] == "stringData") {
+		if c.next.Hashed && written && isData(next, path[0]) {
 			hashed = true
 			continue
 		}
@@ -328,6 +328,10 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
 	}
 	return len(out.Fields) > 0
+}
+
+func isData(u *unstructured.Unstructured, field string) bool {
+	return u.GetKind() == "Secret" && (field == "data" || field == "stringData")
 }
 
 // refused returns why a cluster does not apply an object now; empty if it does, or if that is not known.

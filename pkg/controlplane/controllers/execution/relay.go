@@ -53,7 +53,7 @@ func (r *relay) forget(cluster string) { r.limiters.Delete(cluster) }
 func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work) {
 	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkApplied)
 	applied := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkApplied)
-	anew, ports := appliedAnew(old, applied), portsTakenAnew(before, now)
+	anew, ports := appliedAnew(old, applied), portsTakenAnew(&before.Status, &now.Status)
 	if !anew && ports == "" {
 		return
 	}
@@ -138,9 +138,9 @@ func appliedAnew(old, now *metav1.Condition) bool {
 }
 
 // portsTakenAnew returns the node ports of the condition Contested if they are others than before.
-func portsTakenAnew(before, now *workv1alpha1.Work) string {
-	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkContested)
-	taken := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkContested)
+func portsTakenAnew(before, now *workv1alpha1.WorkStatus) string {
+	old := meta.FindStatusCondition(before.Conditions, workv1alpha1.WorkContested)
+	taken := meta.FindStatusCondition(now.Conditions, workv1alpha1.WorkContested)
 	if taken == nil || taken.Reason != workv1alpha1.WorkNodePortTakenReason || old != nil && old.Message == taken.Message {
 		return ""
 	}

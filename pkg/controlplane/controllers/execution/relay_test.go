@@ -122,7 +122,7 @@ func TestPortsTakenAnew(t *testing.T) {
 		"free again":  {taken("shop/cart: 30080"), &workv1alpha1.Work{}, ""},
 		"never taken": {&workv1alpha1.Work{}, &workv1alpha1.Work{}, ""},
 	} {
-		if got := portsTakenAnew(tc.before, tc.now); got != tc.want {
+		if got := portsTakenAnew(&tc.before.Status, &tc.now.Status); got != tc.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -97,8 +97,7 @@ func (r *reporter) report(ctx context.Context, work *workv1alpha1.Work, s *workS
 	s.dirtySince = time.Time{}
 	r.debouncer.Written(work.Name)
 	r.publish(work, before, after, rep)
-	if old := meta.FindStatusCondition(before.Conditions, workv1alpha1.WorkContested); len(ports) > 0 &&
-		(old == nil || old.Message != meta.FindStatusCondition(after.Conditions, workv1alpha1.WorkContested).Message) {
+	if portsTakenAnew(before, after) != "" {
 		r.events.nodePorts(work, s, r.cluster)
 	}
 	return status.WrittenTTL, err // to detect that the write was undone by a restore
