@@ -95,7 +95,7 @@ func newVersionCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	env.AddOutputFlag(cmd, &output)
-	cmd.Flags().String("request-timeout", "0", "Not used: no server is asked.") // scripts pass it to every command
+	cmd.Flags().String("request-timeout", "0", "Not used: version sends no request.") // scripts pass it to every command
 	cmd.Flags().Lookup("request-timeout").Hidden = true
 	return cmd
 }

@@ -112,7 +112,7 @@ func (c *proxyCase) same(result any) error {
 	return nil
 }
 
-// prepare compares what a list begins with. What the first cluster is asked for is left out: lists are answered from the caches.
+// prepare compares what a list begins with. The request to the first cluster is left out: lists are answered from the caches.
 func (c *proxyCase) prepare() error {
 	var want map[string]any
 	if err := json.Unmarshal(c.Expect, &want); err != nil {

@@ -314,7 +314,7 @@ spec:
 	const restartedAt = `{.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}`
 	must(t, member("member1", "patch", "deploy", "web", "-n", ns, "--type=merge", "-p",
 		`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}}`)...)
-	// Node ports that the control plane allocated are the same in all members, except where one is taken: that is said.
+	// Node ports that the control plane allocated are the same in all members, except where one is taken, which is reported.
 	const nodePorts = "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}"
 	ports, err := value("", ns, "svc/balanced", nodePorts)
 	if err != nil {
@@ -332,7 +332,7 @@ spec:
 			said := must(t, "describe", "svc", "web", "-n", ns) + must(t, "why", "svc/web", "-n", ns)
 			for _, want := range []string{"NodePortTaken", "member cluster(member2): spec.ports[0].nodePort " + port + " is " + other + " there", "set nodePort in the template"} {
 				if !strings.Contains(said, want) {
-					return fmt.Errorf("not said %q:\n%s", want, said)
+					return fmt.Errorf("%q is not in:\n%s", want, said)
 				}
 			}
 			return nil

@@ -115,7 +115,7 @@ type elsewhere struct {
 }
 
 // fall chooses the member that has the objects which the control plane does not have. What cannot be found out is left to
-// the command. note is what to say of such objects in the end.
+// the command. note is what is printed about such objects in the end.
 func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, then Elsewhere) (note string, err error) {
 	var missing []elsewhere
 	works := false

@@ -107,7 +107,7 @@ func (w *agentWork) lists() map[string]int {
 		Conditions       []json.RawMessage `json:"conditions"`
 		ManifestStatuses []json.RawMessage `json:"manifestStatuses"`
 	}
-	_ = json.Unmarshal(w.Status, &status) // the API server knows its schema
+	_ = json.Unmarshal(w.Status, &status) // the API server has validated its schema
 	return map[string]int{
 		"metadata.labels": len(w.Metadata.Labels), "metadata.annotations": len(w.Metadata.Annotations),
 		"status.conditions": len(status.Conditions), "status.manifestStatuses": len(status.ManifestStatuses),

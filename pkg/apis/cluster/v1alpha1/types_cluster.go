@@ -217,7 +217,7 @@ const (
 	// FlappingUntilAnnotation on a Cluster holds when it loses the taint TaintClusterFlapping if its
 	// condition Ready does not change until then, in RFC 3339.
 	FlappingUntilAnnotation = "cluster.karmada.io/flapping-until"
-	// FailingAnnotation, "true" on the Lease of a Cluster, says that its agent does not reach it: the condition Ready follows when
+	// FailingAnnotation, "true" on the Lease of a Cluster, reports that its agent does not reach it: the condition Ready follows when
 	// that has lasted.
 	FailingAnnotation = "cluster.karmada.io/failing"
 	// CacheSourceAnnotation names the cluster that an object was read from.

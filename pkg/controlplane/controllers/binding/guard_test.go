@@ -129,7 +129,7 @@ func TestReconcile_RefusesForeignTemplates(t *testing.T) {
 
 // Ids are labels: a binding that takes another one's id gets none of its Works.
 // A webhook configuration that a policy claims, but that cannot be deactivated in the control plane, is not delivered; its condition
-// says why. One that nobody claims acts there as its author wants.
+// has the reason. One that nobody claims acts there as its author wants.
 func TestReconcile_RefusesWhatCannotBeDeactivated(t *testing.T) {
 	var conditions []any
 	for i := range 64 {

@@ -109,7 +109,7 @@ func (m *monitor) check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// continueAfter leaves out the time in which nobody looked: this process was stopped, or the API server did not answer, and agents
+// continueAfter leaves out the time in which nothing was probed: this process was stopped, or the API server did not answer, and agents
 // that could not renew their leases either have what was left of their time.
 func (m *monitor) continueAfter(now time.Time) {
 	if away := now.Sub(m.checked) - 2*m.options.MonitorPeriod; !m.checked.IsZero() && away > 0 {
@@ -120,13 +120,13 @@ func (m *monitor) continueAfter(now time.Time) {
 	m.checked = now
 }
 
-// renewal is what the lease of a cluster says.
+// renewal is what the lease of a cluster reports.
 type renewal struct {
 	at      time.Time
 	failing bool
 }
 
-// renewals returns what each lease says.
+// renewals returns what each lease reports.
 func (m *monitor) renewals(ctx context.Context) (map[string]renewal, error) {
 	var leases coordinationv1.LeaseList
 	if err := m.env.Live.List(ctx, &leases, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster)); err != nil {

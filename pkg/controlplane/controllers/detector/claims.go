@@ -65,7 +65,7 @@ func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, chan
 // setActive activates or deactivates a template on the API server of the control plane, and returns it as written; nil means that it was
 // deleted.
 func (c *claims) setActive(ctx context.Context, obj *unstructured.Unstructured, active bool) (*unstructured.Unstructured, error) {
-	if !manifest.MayAct(obj.GroupVersionKind().GroupKind()) || !active && manifest.CannotDeactivate(obj) != "" { // its binding says so
+	if !manifest.MayAct(obj.GroupVersionKind().GroupKind()) || !active && manifest.CannotDeactivate(obj) != "" { // its binding has the condition Deliverable
 		return obj, nil
 	}
 	change, after := manifest.Deactivate, obj.DeepCopy()

@@ -193,7 +193,7 @@ func (w *works) load(work *workv1alpha1.Work, s *workState) error {
 	return nil
 }
 
-// removed returns the objects that a Work had, as far as is known or as its status says, and that are not among its objects any more.
+// removed returns the objects that a Work had, as far as is known or listed in its status, and that are not among its objects any more.
 // Another version of a kind is the same object.
 func removed(work *workv1alpha1.Work, s *workState, objects []*object) []*object {
 	had := slices.Concat(s.removed, s.objects)

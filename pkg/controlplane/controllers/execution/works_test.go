@@ -36,7 +36,7 @@ func decode(t *testing.T, text string) *unstructured.Unstructured {
 	return obj
 }
 
-// A Work is what its manifests say, whoever wrote it: also without what the controllers write into theirs.
+// The manifests of a Work are applied, whoever wrote it: also without what the controllers write into theirs.
 func TestReconcile_WorkWrittenByHand(t *testing.T) {
 	manifests := func(texts ...string) func(*workv1alpha1.Work) {
 		return func(w *workv1alpha1.Work) {

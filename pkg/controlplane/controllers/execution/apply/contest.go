@@ -53,7 +53,7 @@ func (f *contestedField) contested() bool { return f.writes > freeWrites }
 // end is when a field that does not differ until then is forgotten.
 func (f *contestedField) end() time.Time { return f.last.Add(contestWindow + f.hold) }
 
-// release ends the holds after a change of the manifest: what it asks for is written at once.
+// release ends the holds after a change of the manifest: what it sets is written at once.
 func (c *contest) release() *contest {
 	if c != nil {
 		for _, f := range c.fields {
