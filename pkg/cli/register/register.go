@@ -129,7 +129,8 @@ func (f *flags) validate() error {
 
 func run(ctx context.Context, e *env.Env, f flags) error {
 	var err error
-	if f.discovery.Token, err = limit.Within(ctx, "the token", func() (string, error) { return readToken(f.discovery.Token, f.tokenFile, e.In) }); err != nil {
+	given := f.discovery.Token // what is read in the background must not read what is assigned here
+	if f.discovery.Token, err = limit.Within(ctx, "the token", func() (string, error) { return readToken(given, f.tokenFile, e.In) }); err != nil {
 		return err
 	}
 	if err := f.validate(); err != nil {
