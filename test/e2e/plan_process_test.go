@@ -25,10 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
@@ -229,7 +229,8 @@ func (p *truth) policy() string {
 	}[p.IntN(3)]
 	more := []string{"", "", "", ", clusterTolerations: [{key: a, operator: Exists}]", ", clusterTolerations: [{key: b, operator: Exists, effect: NoExecute}]",
 		", spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]"}[p.IntN(6)]
-	spec := []string{"", "propagateDeps: true, ", "preserveResourcesOnDeletion: true, ", "preemption: Always, ", "conflictResolution: Overwrite, "}[p.IntN(5)]
+	spec := []string{"", "propagateDeps: true, ", "preserveResourcesOnDeletion: true, ", "preemption: Always, ", "conflictResolution: Overwrite, ",
+		"propagateDeps: true, preserveResourcesOnDeletion: true, "}[p.IntN(6)]
 	kind, name := "PropagationPolicy", fmt.Sprintf("p%d", p.IntN(3))
 	if p.IntN(5) == 0 {
 		kind, name = "ClusterPropagationPolicy", p.ns+"-0"
@@ -537,7 +538,7 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 					evicted = true
 				}
 			}
-			if evicted && !needed && !ptr.Deref(b.Spec.PreserveResourcesOnDeletion, false) {
+			if evicted && !needed && !dependency.Preserves(b, cluster) {
 				delete(out, cluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
 			}
 		}

@@ -235,8 +235,10 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 		o.Follows, o.Unfit, o.Unknown, o.After = after.follows, after.unfit, after.unknown, after.after.Seconds()
 		leaving = after
 	}
-	if b := c.old.bindings[keyOf(t)]; b != nil && before != nil && after != nil && preserved(before) != preserved(after) && len(b.GetSpec().GracefulEvictionTasks) > 0 {
-		o.Unknown = append(o.Unknown, "whether it stays in cluster "+b.GetSpec().GracefulEvictionTasks[0].FromCluster+", from which it is being evicted: what its policy preserves changes")
+	if b := c.old.bindings[keyOf(t)]; b != nil && before != nil && after != nil && len(b.GetSpec().GracefulEvictionTasks) > 0 {
+		if from := b.GetSpec().GracefulEvictionTasks[0].FromCluster; preserved(before, from) != preserved(after, from) {
+			o.Unknown = append(o.Unknown, "whether it stays in cluster "+from+", from which it is being evicted: what its policy preserves changes")
+		}
 	}
 	for _, name := range clusterNames(before, after) {
 		if cluster, changes := c.cluster(name, before, after, leaving, &o); changes {
@@ -363,7 +365,9 @@ func (c *comparison) same(name string, before, after *state) bool {
 // removal returns what happens in a cluster that a template leaves, and why.
 func (c *comparison) removal(name string, after, leaving *state) (Action, string) {
 	switch {
-	case preserved(leaving):
+	case preserved(leaving, name) && leaving.policy == nil:
+		return ActionKeep, "what requires it is preserved"
+	case preserved(leaving, name):
 		return ActionKeep, "its policy preserves it"
 	case c.next.lost[name]:
 		return ActionKeep, "the cluster is lost: it is deleted there when the cluster is back"

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -403,13 +405,24 @@ func executing(c *clusterv1alpha1.Cluster) string {
 
 // follow gives the dependencies of templates the clusters of these, and takes them from what is no dependency any more.
 func (p *planner) follow(states map[key]*state) {
-	followed := map[*state]map[referrer]bool{}
+	referrers := map[types.NamespacedName]*workv1alpha2.ResourceBinding{} // as they will be, or were last
+	for _, b := range p.bindings {
+		if b, ok := b.(*workv1alpha2.ResourceBinding); ok {
+			referrers[client.ObjectKeyFromObject(b)] = b
+		}
+	}
+	for _, s := range states {
+		if b, ok := s.binding.(*workv1alpha2.ResourceBinding); ok {
+			referrers[client.ObjectKeyFromObject(b)] = b
+		}
+	}
+	followed := map[*state]sets.Set[types.NamespacedName]{}
 	for _, k := range sortedKeys(states) {
 		s := states[k]
-		if s.binding == nil || !dependency.Attaches(s.binding) || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
+		by, ok := s.binding.(*workv1alpha2.ResourceBinding)
+		if !ok || !dependency.Attaches(by) || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
 			continue
 		}
-		by := referrer{s.binding.GetNamespace(), s.binding.GetName()}
 		deps, err := p.Interpreter.GetDependencies(s.template)
 		if err != nil {
 			s.unknown = append(s.unknown, fmt.Sprintf("its dependencies: %v", err))
@@ -421,23 +434,32 @@ func (p *planner) follow(states map[key]*state) {
 				continue
 			}
 			if followed[at] == nil {
-				followed[at] = map[referrer]bool{}
+				followed[at] = sets.New[types.NamespacedName]()
 			}
-			followed[at][by] = true
-			attach(at, s)
+			followed[at].Insert(client.ObjectKeyFromObject(by))
+			attach(at, s, by)
 		}
 	}
 	for _, s := range states {
-		if s.binding != nil {
-			s.binding.GetSpec().RequiredBy = slices.DeleteFunc(s.binding.GetSpec().RequiredBy, func(r workv1alpha2.BindingSnapshot) bool {
-				return !followed[s][referrer{r.Namespace, r.Name}]
-			})
+		attached, ok := s.binding.(*workv1alpha2.ResourceBinding)
+		if !ok {
+			continue
 		}
+		if len(attached.Spec.RequiredBy) == 0 {
+			continue
+		}
+		var agreeing []*workv1alpha2.ResourceBinding
+		for _, r := range slices.Clone(attached.Spec.RequiredBy) {
+			name := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+			if b := referrers[name]; followed[s].Has(name) {
+				agreeing = append(agreeing, b)
+			} else {
+				dependency.Unfollow(attached, cmp.Or(b, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}))
+			}
+		}
+		dependency.Agree(attached, agreeing)
 	}
 }
-
-// referrer names the binding of a template that refers to others.
-type referrer struct{ namespace, name string }
 
 // leave takes dependencies from clusters from which what refers to them is being evicted: no change has them leave.
 func (p *planner) leave(states map[key]*state) {
@@ -459,20 +481,11 @@ func (p *planner) leave(states map[key]*state) {
 }
 
 // attach has a template follow another one.
-func attach(at, to *state) {
+func attach(at, to *state, by *workv1alpha2.ResourceBinding) {
 	if at.binding == nil {
 		at.binding = scope.BindingIn(at.template.GetNamespace()).New()
 	}
-	spec, snapshot := at.binding.GetSpec(), workv1alpha2.BindingSnapshot{
-		Namespace: to.binding.GetNamespace(), Name: to.binding.GetName(), Clusters: to.binding.GetSpec().Clusters,
-	}
-	if i := slices.IndexFunc(spec.RequiredBy, func(r workv1alpha2.BindingSnapshot) bool {
-		return r.Namespace == snapshot.Namespace && r.Name == snapshot.Name
-	}); i >= 0 {
-		spec.RequiredBy[i] = snapshot
-	} else {
-		spec.RequiredBy = append(spec.RequiredBy, snapshot)
-	}
+	dependency.Follow(at.binding.(*workv1alpha2.ResourceBinding), by, by.Spec.Clusters)
 	at.follows = append(at.follows, keyOf(to.template).String())
 }
 
@@ -535,9 +548,9 @@ func released(s *state) bool {
 	return s.binding != nil && s.policy == nil && len(s.binding.GetSpec().RequiredBy) == 0 && s.binding.GetLabels()[workv1alpha2.BindingManagedByLabel] == ""
 }
 
-// preserved reports whether clusters keep what they have of a template that leaves them.
-func preserved(s *state) bool {
-	return s.binding != nil && ptr.Deref(s.binding.GetSpec().PreserveResourcesOnDeletion, false)
+// preserved reports whether a cluster keeps what it has of a template that leaves it.
+func preserved(s *state, cluster string) bool {
+	return s.binding != nil && dependency.Preserves(s.binding, cluster)
 }
 
 func sortedKeys(states map[key]*state) []key {

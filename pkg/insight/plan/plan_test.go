@@ -130,6 +130,20 @@ func propagatedTo(t testing.TB, w *World, clusters string) *World {
 	return propagatedIn(t, w)
 }
 
+// preserving is propagated, by a policy that preserves.
+func preserving(t testing.TB) *World {
+	t.Helper()
+	w := world(t).copied()
+	if err := Store(object(t, preserves(webPolicy("m1, m2", ""))))(w); err != nil {
+		t.Fatal(err)
+	}
+	return propagatedIn(t, w)
+}
+
+func preserves(policy string) string {
+	return strings.Replace(policy, "spec: {", "spec: {preserveResourcesOnDeletion: true, ", 1)
+}
+
 // whole does not divide Deployments.
 type whole struct{ kinds }
 
@@ -286,6 +300,19 @@ func TestPlan(t *testing.T) {
 		"deleting the template": {propagated, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
 			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\n" +
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 delete 2->0  the template is deleted\nDeployment ns/web m2 delete 2->0  the template is deleted"},
+		"deleting a template that is preserved": {preserving, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
+			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nConfigMap ns/settings m2 keep 0->0  what requires it is preserved\n" +
+				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 keep 2->0  its policy preserves it"},
+		"another placement of what is preserved": {preserving, func(t *testing.T) []Change { return []Change{Store(object(t, preserves(webPolicy("m2", ""))))} },
+			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"another placement of what is preserved no more": {preserving, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m2", "")))} },
+			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"unjoining what is preserved": {preserving, func(*testing.T) []Change { return []Change{Unjoin("m1")} },
+			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"a template that is preserved and refers to nothing any more": {preserving, func(t *testing.T) []Change {
+			return []Change{Store(object(t, strings.Replace(web, ", annotations: {uses: settings}", "", 1)))}
+		}, "ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nConfigMap ns/settings m2 keep 0->0  what requires it is preserved\n" +
+			"Deployment ns/web m1 update 2->2 metadata.annotations.uses\nDeployment ns/web m2 update 2->2 metadata.annotations.uses"},
 		"suspended dispatching": {propagated, func(t *testing.T) []Change {
 			suspended := strings.Replace(webPolicy("m1, m2", ""), "spec: {", "spec: {suspension: {dispatchingOnClusters: {clusterNames: [m1]}}, ", 1)
 			return []Change{Store(object(t, suspended)), Scale(deployment, "ns", "web", 6)}

@@ -58,6 +58,12 @@ const (
 	// BindingDependedByLabelPrefix starts the labels of an attached binding that
 	// name the bindings that depend on it.
 	BindingDependedByLabelPrefix = "resourcebinding.karmada.io/depended-by-"
+	// PreservedWhereRequiredAnnotation lists, on a binding that others require, the clusters, separated by commas, in which one of
+	// these preserves its objects; "*" stands for all. Such a cluster keeps what it has of the template when the binding leaves it.
+	PreservedWhereRequiredAnnotation = "resourcebinding.karmada.io/preserved-where-required"
+	// PreservedWhereLeftAnnotation lists the clusters in which the objects of one that required the binding were preserved when it
+	// left; they refer to the template still. The format and the effect are those of PreservedWhereRequiredAnnotation.
+	PreservedWhereLeftAnnotation = "resourcebinding.karmada.io/preserved-where-left"
 	// WorkNamespaceAnnotation names the namespace of the Work that an object was
 	// created from.
 	WorkNamespaceAnnotation = "work.karmada.io/namespace"

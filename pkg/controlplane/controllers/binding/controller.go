@@ -29,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -103,7 +104,7 @@ func (r *reconciler) register(ctx context.Context, e *env.Env) error {
 	m := &mapper{scope: r.scope, client: r.client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(e.Manager).Named(r.scope.Controller).
-		For(r.scope.New(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, controllers.Changed(delivery.PlacementApplied)))).
+		For(r.scope.New(), builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, controllers.Changed(delivery.PlacementApplied), controllers.Changed(func(before, after client.Object) bool { return dependency.PreservesOtherwise(before, after) })))).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(r.writer.works.ChangedByOthers())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, m.overrides(), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
@@ -24,6 +23,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
@@ -174,7 +174,7 @@ func (w *workWriter) want(j *job, obj *unstructured.Unstructured, cluster string
 		Generation:         j.template.GetGeneration(),
 		ConflictResolution: manifest.ConflictResolution(obj, spec.ConflictResolution),
 		Suspend:            new(scope.DispatchingSuspended(spec.Suspension, cluster)),
-		Preserve:           new(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
+		Preserve:           new(dependency.Preserves(j.binding, cluster)),
 	}
 }
 

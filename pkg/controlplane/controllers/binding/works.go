@@ -16,6 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -91,13 +92,14 @@ func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []
 	return more, g.Wait()
 }
 
-// preserve writes into a Work that will be deleted whether its cluster keeps the object, if the binding says so only since the Work was
+// preserve writes into a Work that will be deleted whether its cluster keeps the object, if that was decided only since the Work was
 // written.
 func (o *ownedWorks) preserve(ctx context.Context, b workv1alpha2.Binding, key types.NamespacedName) error {
 	work := &workv1alpha1.Work{}
 	err := o.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy)
-	want := ptr.Deref(b.GetSpec().PreserveResourcesOnDeletion, false)
-	if err == nil && ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) != want {
+	cluster, _ := names.ClusterOfExecutionNamespace(key.Namespace) // Works have no other namespaces
+	want := dependency.Preserves(b, cluster)
+	if err == nil && work.DeletionTimestamp == nil && ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) != want {
 		next := work.DeepCopy()
 		next.Spec.PreserveResourcesOnDeletion = &want
 		err = o.client.Patch(ctx, next, client.MergeFrom(work))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -65,13 +67,11 @@ func (a *attacher) attachBy(ctx context.Context, b *workv1alpha2.ResourceBinding
 			return false, err
 		}
 		next := existing.DeepCopy()
-		dependency.Follow(next, b)
+		dependency.Follow(next, b, kept(b))
 		if !scope.Claimed(existing) { // also one that a policy released: nothing else has it follow its template
 			next.Spec.Resource = a.reference(obj, key, existing)
 		}
-		if next.Spec.Placement == nil {
-			a.agree(ctx, next, b)
-		}
+		a.agree(ctx, next, b)
 		return a.bindings.write(ctx, existing, next)
 	})
 }
@@ -84,7 +84,7 @@ func (a *attacher) create(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())},
 	}}
 	created.Spec.Resource = a.reference(obj, key, nil)
-	dependency.Follow(created, b)
+	dependency.Follow(created, b, kept(b))
 	a.agree(ctx, created, b)
 	if err := a.bindings.client.Create(ctx, created); err != nil {
 		return fmt.Errorf("creating binding %s: %w", key, err)
@@ -100,16 +100,18 @@ func (a *attacher) detach(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 		}
 		next := existing.DeepCopy()
 		dependency.Unfollow(next, b)
-		if next.Spec.Placement == nil {
-			a.agree(ctx, next, b)
-		}
+		a.agree(ctx, next, b)
 		return a.bindings.write(ctx, existing, next)
 	})
 }
 
-// agree sets, on a binding without a policy, the fields that its referrers determine
-// together. b is read as it is given, the others from the cache; those that do not
-// exist are ignored.
+// kept are the clusters in which b requires what it depends on.
+func kept(b *workv1alpha2.ResourceBinding) []workv1alpha2.TargetCluster {
+	return scope.Kept(b.Spec.Clusters, b.Spec.GracefulEvictionTasks)
+}
+
+// agree sets, on an attached binding, the fields that its referrers determine together. b is read as it is given, the others from the
+// cache; those that do not exist are ignored.
 func (a *attacher) agree(ctx context.Context, attached, b *workv1alpha2.ResourceBinding) {
 	var referrers []*workv1alpha2.ResourceBinding
 	for _, by := range attached.Spec.RequiredBy {
@@ -122,16 +124,12 @@ func (a *attacher) agree(ctx context.Context, attached, b *workv1alpha2.Resource
 			referrers = append(referrers, other)
 		}
 	}
-	agreed := dependency.Agree(referrers)
-	attached.Spec.ConflictResolution = agreed.ConflictResolution
-	attached.Spec.PreserveResourcesOnDeletion = agreed.Preserve
-	scheduling := (*bool)(nil)
-	if attached.Spec.Suspension != nil {
-		scheduling = attached.Spec.Suspension.Scheduling
-	}
-	attached.Spec.Suspension = dependency.Suspension(attached.Spec.RequiredBy, referrers, scheduling)
-	if agreed.Conflicts != "" && attached.UID != "" {
-		a.events.conflict(attached, agreed.Conflicts)
+	conflicts := dependency.Agree(attached, referrers)
+	dependency.Forget(attached, func(cluster string) bool {
+		return !apierrors.IsNotFound(a.bindings.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy))
+	})
+	if conflicts != "" && attached.UID != "" {
+		a.events.conflict(attached, conflicts)
 	}
 }
 
