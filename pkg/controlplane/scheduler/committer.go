@@ -44,7 +44,7 @@ func (c *committer) commit(ctx context.Context, b known, d *core.Decision, failu
 func withRoom(b known, failure error, d *core.Decision) string {
 	message := failure.Error()
 	room := d.Room()
-	if _, ok := errors.AsType[*core.UnschedulableError](failure); !ok || room == "" {
+	if room == "" {
 		return message
 	}
 	ref := b.GetSpec().Resource
@@ -52,7 +52,7 @@ func withRoom(b known, failure error, d *core.Decision) string {
 	if ref.Namespace != "" {
 		workload += " -n " + ref.Namespace
 	}
-	return fmt.Sprintf("%s Room for more: %s; see \"karmadactl capacity --for %s\".", message, room, workload)
+	return fmt.Sprintf("%s. Room for more: %s; see \"karmadactl capacity --for %s\".", strings.TrimSuffix(message, "."), room, workload)
 }
 
 // withEstimators adds to the message about a decision which estimators did not answer.

@@ -130,7 +130,7 @@ func (o *observer) clusterChanged(object *clusterv1alpha1.Cluster, initial bool)
 			return now.HasAPI(r.APIVersion, r.Kind) != before.HasAPI(r.APIVersion, r.Kind)
 		})
 	}
-	if now.Capacity.Roomier(before.Capacity) {
+	if now.Capacity.Roomier(before.Capacity) || before.NotReady && !now.NotReady {
 		o.roomier.add(now)
 	}
 }

@@ -69,6 +69,7 @@ const (
 	BoundReplicas
 	BoundEstimator
 	BoundFlapping
+	BoundNotReady
 )
 
 // BoundName puts the bound in words: the name of the resource, or what else it
@@ -87,6 +88,8 @@ func (d *Demand) BoundName(b Bound) string {
 		return "scheduler-estimator"
 	case b == BoundFlapping:
 		return "changes of the condition Ready"
+	case b == BoundNotReady:
+		return "not Ready"
 	default:
 		return ""
 	}

@@ -336,6 +336,9 @@ func (p *planner) schedule(s *state) bool {
 		spec.Clusters, s.unfit = nil, err.Error()
 	default:
 		s.unfit = err.Error()
+		if room := decision.Room(); room != "" {
+			s.unfit = strings.TrimSuffix(s.unfit, ".") + ". Room for more: " + room + "."
+		}
 		return false
 	}
 	if applied, err := json.Marshal(spec.Placement); err == nil {

@@ -291,6 +291,11 @@ func TestPlan(t *testing.T) {
 		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
 			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
 		"a lost cluster": {propagated, func(*testing.T) []Change { return []Change{Lose("m1")} }, ""},
+		"a lost cluster before scaling": {propagated, func(*testing.T) []Change { return []Change{Lose("m1"), Scale(deployment, "ns", "web", 6)} },
+			"Deployment ns/web m2 update 2->4 spec.replicas"},
+		"the only cluster is lost before scaling": {func(t testing.TB) *World { return propagatedTo(t, world(t), "m1") }, func(*testing.T) []Change {
+			return []Change{Lose("m1"), Scale(deployment, "ns", "web", 6)}
+		}, "Deployment ns/web unfit: failed to assign replicas: Clusters available replicas 0 are not enough to schedule. Room for more: m1 0 (not Ready)."},
 		"a lost cluster that a policy taints": {evicting, func(*testing.T) []Change { return []Change{Lose("m1")} },
 			"ConfigMap ns/settings m1 keep 0->0  the cluster is lost: it is deleted there when the cluster is back\n" +
 				"Deployment ns/web m1 keep 2->0  the cluster is lost: it is deleted there when the cluster is back\nDeployment ns/web m2 update 2->4 spec.replicas"},

@@ -127,15 +127,14 @@ func (d *division) divide(clusters []int32, n int64) error {
 		}
 		return nil
 	case staticWeight:
-		d.static(clusters, n)
-		return nil
+		return d.static(clusters, n)
 	default:
 		return d.dynamic(clusters, n)
 	}
 }
 
 // static divides by the largest weight that the list gives each cluster.
-func (d *division) static(clusters []int32, n int64) {
+func (d *division) static(clusters []int32, n int64) error {
 	parties := d.parties[:0]
 	preference := d.cycle.pass.Spec.Placement.ReplicaScheduling.WeightPreference
 	if preference != nil {
@@ -161,15 +160,20 @@ func (d *division) static(clusters []int32, n int64) {
 			parties = append(parties, d.party(at, 1))
 		}
 	}
-	d.dispense(d.limit(parties, n))
+	parties, n = d.limit(parties, n)
+	if len(parties) == 0 && n > 0 {
+		return &UnschedulableError{Message: fmt.Sprintf(noRoom, 0)}
+	}
+	d.dispense(parties, n, RuleStaticWeight)
+	return nil
 }
 
 // limit takes the clusters that get no more replicas, but would by weight, out of a division. It returns the others with
 // what is left for them.
-func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, int64, Rule) {
+func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, int64) {
 	full := func(p replicas.Party) bool { return d.cycle.records[p.ID].full }
 	more := func(p replicas.Party) bool { return full(p) && p.Seats > int64(d.cycle.records[p.ID].held) }
-	for len(parties) > 1 && slices.ContainsFunc(parties, full) {
+	for slices.ContainsFunc(parties, full) {
 		byID(parties)
 		replicas.Dispense(n, parties, d.tie)
 		i := slices.IndexFunc(parties, more)
@@ -182,7 +186,7 @@ func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, i
 		n -= held
 		parties = slices.Delete(parties, i, i+1)
 	}
-	return parties, n, RuleStaticWeight
+	return parties, n
 }
 
 func (d *division) party(at int32, votes int64) replicas.Party {

@@ -134,15 +134,18 @@ func (s *cycle) rank(room *room) {
 		if tiered {
 			r.tier = s.pass.Tier(cluster)
 		}
-		if r.full = s.pass.Full(cluster); r.full {
-			r.capacity, r.bound = 0, replicas.BoundFlapping
-		} else {
-			r.capacity, r.bound = room.in(cluster)
-		}
+		r.capacity, r.bound = room.in(cluster)
 		c.major = int64(r.tier)<<32 - r.score
 		c.available = r.available()
 		if room.sets && s.pass.IsTarget(cluster) {
 			c.available++ // the set that is there, which has no replicas in the target list
+		}
+		if bound := s.pass.Full(cluster); bound != replicas.BoundNone {
+			r.full, r.capacity, r.bound = true, 0, bound
+			// Selection still counts the room of a target: otherwise it could replace the target by a roomier cluster.
+			if !s.pass.IsTarget(cluster) {
+				c.available = 0
+			}
 		}
 	}
 	slices.SortFunc(s.candidates, func(a, b candidate) int {

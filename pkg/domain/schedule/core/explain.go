@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -156,23 +157,31 @@ func (d *Decision) Estimates() map[string]Estimate {
 // namedEstimators is the number of clusters that Unestimated names.
 const namedEstimators = 3
 
-// Room returns, for the clusters that the first pass selected, how many more replicas fit and what keeps it from being more: such as
-// "member1 2 (cpu), member2 0 (memory)". It is empty if there are none, and names few of many.
+// Room returns, if the first pass failed for lack of room, how many more replicas fit each cluster that it could choose and what
+// keeps it from being more: such as "member1 2 (cpu), member2 0 (memory)". It names few of many, first those that get no more
+// whatever their room.
 func (d *Decision) Room() string {
 	if len(d.passes) == 0 {
 		return ""
 	}
 	p := &d.passes[0] // of several that fail, the error of the first decides
+	spread, _ := errors.AsType[*SpreadError](p.err)
+	unselected := spread != nil && spread.Capacity
+	if !unselected && ClassOf(p.err) != Unschedulable {
+		return ""
+	}
 	var parts []string
 	more := 0
-	for i := range p.records {
-		r := &p.records[i]
-		switch {
-		case r.state != feasible || !r.selected || r.bound == replicas.BoundNone:
-		case len(parts) == namedPerReason:
-			more++
-		default:
-			parts = append(parts, fmt.Sprintf("%s %d (%s)", d.snapshot.At(i).Name(), r.capacity, p.boundName(r.bound)))
+	for _, full := range []bool{true, false} {
+		for i := range p.records {
+			r := &p.records[i]
+			switch {
+			case r.full != full || r.state != feasible || !r.selected && !unselected || r.bound == replicas.BoundNone:
+			case len(parts) == namedPerReason:
+				more++
+			default:
+				parts = append(parts, fmt.Sprintf("%s %d (%s)", d.snapshot.At(i).Name(), r.capacity, p.boundName(r.bound)))
+			}
 		}
 	}
 	if more > 0 {

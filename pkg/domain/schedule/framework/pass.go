@@ -9,6 +9,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/match"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 )
 
 // Peer is another binding of the same workload affinity group.
@@ -140,16 +141,19 @@ func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
 	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
-// Full reports whether the cluster gets no more replicas of the binding, although it may keep
-// those it has: its condition Ready changes often, and the binding does not tolerate that.
-func (p *Pass) Full(cluster *ClusterInfo) bool {
+// Full returns why the cluster gets no more replicas of the binding, although it may keep those it has: it is not Ready, or its
+// condition Ready changes often and the binding does not tolerate that. It returns BoundNone if the cluster can get more.
+func (p *Pass) Full(cluster *ClusterInfo) replicas.Bound {
+	if cluster.NotReady {
+		return replicas.BoundNotReady
+	}
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i].Taint
 		if taint.Key == clusterv1alpha1.TaintClusterFlapping && p.Tolerating(taint) == nil {
-			return true
+			return replicas.BoundFlapping
 		}
 	}
-	return false
+	return replicas.BoundNone
 }
 
 // Served reports whether the cluster serves the kind of the template.

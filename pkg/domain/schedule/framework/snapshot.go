@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
@@ -23,6 +24,8 @@ type Cluster struct {
 	Taints []Taint
 	// Terminating is set while the Cluster is being deleted.
 	Terminating bool
+	// NotReady is set while the condition Ready is False or Unknown, not while there is none.
+	NotReady bool
 
 	apis *apiSet
 }
@@ -91,6 +94,9 @@ func (f *Facts) Cluster(object *clusterv1alpha1.Cluster) *Cluster {
 		Capacity:    replicas.NewCapacity(object, f.ResourceModels),
 		Terminating: !object.DeletionTimestamp.IsZero(),
 		apis:        f.share(object.Status.APIEnablements),
+	}
+	if ready := meta.FindStatusCondition(object.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil {
+		c.NotReady = ready.Status != metav1.ConditionTrue
 	}
 	for i := range object.Spec.Taints {
 		taint := object.Spec.Taints[i]
