@@ -123,8 +123,8 @@ func unpack(data []byte) (leftovers, error) {
 // CleanAbandoned is for the agent of a cluster that may have been abandoned while
 // it was away. If so, it deletes from the member what the control plane had put
 // there and reports that; found reports whether there was anything to do. The client
-// of the member must know all its kinds.
-func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, cluster, id string, now time.Time) (found bool, err error) {
+// of the member must know all its kinds. occupant returns what a namespace has beside that, for which it stays, or "".
+func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, cluster, id string, now time.Time, occupant func(ctx context.Context, namespace string) (string, error)) (found bool, err error) {
 	tombstone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.Tombstone(cluster)}}
 	err = controlPlane.Get(ctx, client.ObjectKeyFromObject(tombstone), tombstone)
 	switch {
@@ -142,8 +142,12 @@ func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, clu
 		return true, err
 	}
 	var errs []error
-	for _, one := range left {
-		errs = append(errs, cleanLeft(ctx, member, cluster, one))
+	for _, namespaces := range []bool{false, true} { // after what is in them
+		for _, one := range left {
+			if (one.Kind == "Namespace") == namespaces {
+				errs = append(errs, cleanLeft(ctx, member, cluster, one, occupant))
+			}
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return true, err
@@ -156,7 +160,7 @@ func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, clu
 }
 
 // cleanLeft deletes one object, if it is still the one that came with the Work.
-func cleanLeft(ctx context.Context, member client.Client, cluster string, l Left) error {
+func cleanLeft(ctx context.Context, member client.Client, cluster string, l Left, occupant func(context.Context, string) (string, error)) error {
 	obj := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: l.APIVersion, Kind: l.Kind}}
 	err := member.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: l.Name}, obj)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
@@ -168,6 +172,11 @@ func cleanLeft(ctx context.Context, member client.Client, cluster string, l Left
 	annotations := obj.GetAnnotations()
 	if annotations[workv1alpha2.WorkNameAnnotation] != l.Work || annotations[workv1alpha2.WorkNamespaceAnnotation] != names.ExecutionNamespace(cluster) {
 		return nil
+	}
+	if l.Kind == "Namespace" {
+		if in, err := occupant(ctx, l.Name); err != nil || in != "" {
+			return err
+		}
 	}
 	err = member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: new(obj.GetUID())})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,35 @@ func TestUnjoin_AbandonInPushModeGivesNoRights(t *testing.T) {
 	gone(t, cp, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m3-abandoned"}})
 }
 
+func vacant(context.Context, string) (string, error) { return "", nil }
+
+func TestCleanAbandoned_NamespacesThatAreInUseStay(t *testing.T) {
+	for in, deleted := range map[string]bool{"": true, "configmaps mine": false} {
+		cluster := pulled("m3", "id")
+		cluster.Finalizers = []string{"karmada.io/cluster-controller"}
+		cp := newServer(t, cluster, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m3"}},
+			workWith("conf", false, confManifest), workWith("shop", false, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}`))
+		if _, err := Unjoin(t.Context(), Deps{ControlPlane: cp, Program: "karmadactl"}, UnjoinRequest{Name: "m3", Namespace: "karmada-cluster", Wait: time.Minute, Abandon: true}); err != nil {
+			t.Fatal(err)
+		}
+		conf := came("conf", "karmada-es-m3", "conf")
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u", Annotations: came("shop", "karmada-es-m3", "shop").Annotations}}
+		m := memberServer(t, "id", conf, ns)
+		occupant := func(ctx context.Context, namespace string) (string, error) {
+			if err := m.Get(ctx, client.ObjectKeyFromObject(conf), &corev1.ConfigMap{}); namespace != "shop" || !apierrors.IsNotFound(err) {
+				t.Errorf("asked for %s before its objects were deleted: %v", namespace, err)
+			}
+			return in, nil
+		}
+		if _, err := CleanAbandoned(t.Context(), cp, m, "m3", "id", time.Unix(1000, 0), occupant); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Get(t.Context(), client.ObjectKeyFromObject(ns), &corev1.Namespace{}); apierrors.IsNotFound(err) != deleted {
+			t.Errorf("with %q in it: %v", in, err)
+		}
+	}
+}
+
 func TestCleanAbandoned(t *testing.T) {
 	at := time.Date(2026, 5, 2, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -103,7 +133,7 @@ func TestCleanAbandoned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cp, _ := abandoned(t, pulled("m3", "id"))
 			m := memberServer(t, tc.id, tc.have)
-			found, err := CleanAbandoned(t.Context(), cp, m, "m3", tc.id, at)
+			found, err := CleanAbandoned(t.Context(), cp, m, "m3", tc.id, at, vacant)
 			if err != nil || found != tc.found {
 				t.Fatalf("found %v, %v", found, err)
 			}
@@ -116,13 +146,13 @@ func TestCleanAbandoned(t *testing.T) {
 			if got := cm.Data["cleanedAt"]; (got != "") != tc.found {
 				t.Errorf("cleanedAt is %q", got)
 			}
-			if again, err := CleanAbandoned(t.Context(), cp, m, "m3", tc.id, at); again || err != nil {
+			if again, err := CleanAbandoned(t.Context(), cp, m, "m3", tc.id, at, vacant); again || err != nil {
 				t.Errorf("again: found %v, %v", again, err)
 			}
 		})
 	}
 	t.Run("a cluster that was not abandoned has nothing to clean", func(t *testing.T) {
-		found, err := CleanAbandoned(t.Context(), newServer(t), memberServer(t, "id"), "m3", "id", at)
+		found, err := CleanAbandoned(t.Context(), newServer(t), memberServer(t, "id"), "m3", "id", at, vacant)
 		if found || err != nil {
 			t.Errorf("found %v, %v", found, err)
 		}

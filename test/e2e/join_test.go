@@ -42,6 +42,14 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 	apply(t, ns, deployment("web", 3))
 	eventually(t, is("", ns, "deploy/web", "{.status.readyReplicas}", "3"))
 
+	// What is preserved stays when it leaves, with what it depends on and the namespace, as the plan says.
+	preserved := strings.Replace(policy("kept", to("m4")), "spec:\n", "spec:\n  preserveResourcesOnDeletion: true\n  propagateDeps: true\n", 1)
+	apply(t, ns, configMapNamed("depends"), preserved, strings.Replace(deployment("kept", 1), "containers:", "volumes: [{name: c, configMap: {name: depends}}]\n      containers:", 1))
+	eventually(t, all(func() error { return o.has("deploy/kept", ns) }, func() error { return o.has("configmap/depends", ns) }))
+	if r := ctl("", "plan", "--unjoin", "m4"); !strings.Contains(r.out, "what requires it is preserved") || !strings.Contains(r.out, "namespaces stay in cluster m4 with") {
+		t.Errorf("the plan says:\n%s%s", r.out, r.err)
+	}
+
 	must(t, "delete", "pp", "web", "settings", "-n", ns)
 	eventually(t, is("", ns, "deploy/web", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
 	must(t, "unjoin", "m4", "--wait", under.timeout().String())
@@ -51,6 +59,12 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 			t.Errorf("%s is left in the cluster", object)
 		}
 	}
+	for _, object := range []string{"deploy/kept", "configmap/depends"} {
+		if err := o.has(object, ns); err != nil {
+			t.Errorf("%s is preserved: %v", object, err)
+		}
+	}
+	must(t, "delete", "pp/kept", "deploy/kept", "configmap/depends", "-n", ns)
 
 	join()
 	apply(t, ns, policy("web", to("m4")))

@@ -29,6 +29,47 @@ func TestDeletion_PolicyLeavesTheWorkloads(t *testing.T) {
 	}
 }
 
+// What is preserved stays with what it depends on, and with its namespace, as the plan says; so does what others put there.
+func TestDeletion_KeepsWhatIsPreserved(t *testing.T) {
+	ns := namespace(t)
+	other := ns + "-b"
+	must(t, "create", "namespace", other)
+	preserved := strings.Replace(policy("nginx", to("member1", "member2")), "spec:\n", "spec:\n  preserveResourcesOnDeletion: true\n  propagateDeps: true\n", 1)
+	uses := strings.Replace(deployment("nginx", 1), "containers:", "volumes: [{name: c, configMap: {name: settings}}, {name: s, secret: {secretName: key}}]\n      containers:", 1)
+	apply(t, ns, configMapNamed("settings"), "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {a: b}", preserved, uses)
+	apply(t, other, deployment("web", 1), policy("web", to("member1", "member2")))
+	both := func(check func(cluster, ns, object string) func() error, ns string, objects ...string) func() error {
+		var checks []func() error
+		for _, object := range objects {
+			checks = append(checks, check("member1", ns, object), check("member2", ns, object))
+		}
+		return all(checks...)
+	}
+	there := func(cluster, ns, object string) func() error {
+		return is(cluster, ns, object, "{.metadata.name}", object[strings.Index(object, "/")+1:])
+	}
+	eventually(t, both(there, ns, "deploy/nginx", "cm/settings", "secret/key"))
+	eventually(t, both(there, other, "deploy/web"))
+	mustWith(t, configMapNamed("theirs"), member("member1", "apply", "-n", other, "-f", "-")...)
+
+	if r := ctl("", "plan", "--delete", "deployment/nginx", "-n", ns); strings.Contains(r.out, "deleted") || !strings.Contains(r.out, "what requires it is preserved") {
+		t.Errorf("the plan says:\n%s%s", r.out, r.err)
+	}
+	must(t, "delete", "deploy", "nginx", "-n", ns)
+	eventually(t, all(absent("", ns, "rb/nginx-deployment"), both(func(cluster, ns, object string) func() error {
+		return is(cluster, ns, object, `{.metadata.labels.karmada\.io/managed}`, "")
+	}, ns, "deploy/nginx", "cm/settings", "secret/key")))
+	must(t, "delete", "ns", ns, other)
+	eventually(t, all(absent("", "", "ns/"+ns), absent("", "", "ns/"+other), absent("member2", "", "ns/"+other), absent("member1", other, "deploy/web")))
+	for _, name := range []string{"member1", "member2"} {
+		eventually(t, is(name, "", "ns/"+ns, `{.metadata.labels.karmada\.io/managed}{.status.phase}`, "Active"))
+	}
+	eventually(t, is("member1", "", "ns/"+other, `{.metadata.labels.karmada\.io/managed}{.status.phase}`, "Active"))
+	if err := all(there("member1", other, "cm/theirs"), both(there, ns, "deploy/nginx", "cm/settings", "secret/key"))(); err != nil {
+		t.Error(err)
+	}
+}
+
 // k
 func TestConflict_ExistingObjectsAreNotTakenOver(t *testing.T) {
 	ns := namespace(t)

@@ -7,13 +7,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // errAbandoned ends the agent of a cluster that was abandoned while the agent ran.
@@ -115,7 +119,14 @@ func (m *membership) cleanIfAbandoned(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("connecting to the member cluster: %w", err)
 	}
-	if _, err := member.CleanAbandoned(ctx, m.plane, everything, m.options.ClusterName, m.id, m.clock.Now()); err != nil {
+	api, err := access.NewMember(m.options.ClusterName, rest.CopyConfig(m.memberConfig), nil)
+	if err != nil {
+		return false, err
+	}
+	occupant := func(ctx context.Context, namespace string) (string, error) {
+		return orphans.Occupant(ctx, api, namespace, func(*metav1.PartialObjectMetadata) bool { return false })
+	}
+	if _, err := member.CleanAbandoned(ctx, m.plane, everything, m.options.ClusterName, m.id, m.clock.Now(), occupant); err != nil {
 		return false, err
 	}
 	m.log.Info("Deleted the objects of the control plane. Register the cluster again to have them back")

@@ -54,7 +54,7 @@ func newMember(t *testing.T, objects ...runtime.Object) *member {
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	verbs := metav1.Verbs{"list", "delete"}
+	verbs := metav1.Verbs{"create", "list", "delete"}
 	return &member{
 		discovery: preferred{&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: verbs}}},

@@ -107,7 +107,7 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 	var out []Object
 	options := metav1.ListOptions{LabelSelector: workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue, Limit: page}
 	for {
-		list, err := listPage(ctx, member, gvr, options)
+		list, err := listPage(ctx, member, gvr, metav1.NamespaceAll, options)
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsForbidden(err), apierrors.IsServiceUnavailable(err):
 			return out, nil // some discovered resources cannot be listed
@@ -125,24 +125,47 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 	}
 }
 
-func listPage(ctx context.Context, member API, gvr schema.GroupVersionResource, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+func listPage(ctx context.Context, member API, gvr schema.GroupVersionResource, namespace string, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	return member.Metadata().Resource(gvr).List(ctx, options)
+	return member.Metadata().Resource(gvr).Namespace(namespace).List(ctx, options)
 }
 
-// Delete deletes objects, unless they were replaced since they were found.
+// Delete deletes objects, unless they were replaced since they were found. A namespace is deleted after the others, and not if it has
+// anything else: then it only loses what says that it belongs to the control plane.
 func Delete(ctx context.Context, member API, objects []Object) error {
 	var errs []error
-	for _, o := range objects {
-		err := member.Metadata().Resource(o.gvr).Namespace(o.key.Namespace).Delete(ctx, o.key.Name, metav1.DeleteOptions{
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &o.uid},
-		})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			errs = append(errs, fmt.Errorf("deleting %s: %w", o, err))
+	for _, namespaces := range []bool{false, true} {
+		for _, o := range objects {
+			if (o.kind == "Namespace") != namespaces {
+				continue
+			}
+			if err := remove(ctx, member, o); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				errs = append(errs, fmt.Errorf("deleting %s: %w", o, err))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// remove deletes an object, or releases a namespace that is in use.
+func remove(ctx context.Context, member API, o Object) error {
+	resource := member.Metadata().Resource(o.gvr).Namespace(o.key.Namespace)
+	if o.kind == "Namespace" {
+		occupant, err := Occupant(ctx, member, o.key.Name, func(*metav1.PartialObjectMetadata) bool { return false })
+		if err != nil {
+			return err
+		}
+		if occupant != "" {
+			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:null},"annotations":{%q:null,%q:null}}}`, o.uid,
+				workv1alpha2.ManagedByKarmadaLabel, workv1alpha2.WorkNamespaceAnnotation, workv1alpha2.WorkNameAnnotation)
+			_, err = resource.Patch(ctx, o.key.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		}
+	}
+	return resource.Delete(ctx, o.key.Name, metav1.DeleteOptions{
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &o.uid},
+	})
 }
 
 // Token identifies the objects: confirming the deletion of those in a message does not

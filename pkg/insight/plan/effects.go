@@ -270,6 +270,9 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		c.create(&out, o)
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
+		if leaving.template.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") && out.Action == ActionDelete {
+			out.Reason = strings.TrimPrefix(out.Reason+"; it stays with what is preserved, or was not made by the control plane, in it", "; ")
+		}
 		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
 		}

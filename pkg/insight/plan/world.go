@@ -73,6 +73,8 @@ func (w *World) notes() []string {
 	}
 	for _, c := range w.Clusters {
 		switch {
+		case c.DeletionTimestamp != nil:
+			out = append(out, fmt.Sprintf("namespaces stay in cluster %s with what is preserved, or was not made by the control plane, in them; empty ones are deleted", c.Name))
 		case slices.Contains(w.held(), c.Name):
 			out = append(out, fmt.Sprintf("cluster %s is not evicted: so many clusters fail at once that evictions stop, see --mass-failure-threshold of karmada-controller-manager", c.Name))
 		case executes(c) && !w.Evict:

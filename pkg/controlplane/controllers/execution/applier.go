@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +31,10 @@ type applier struct {
 	retainer apply.Retainer
 	// revision returns the revision of the rules of a kind.
 	revision func(schema.GroupVersionKind) uint64
-	// live reads what the cache may not have yet.
-	live client.Reader
+	// cached reads Works, live what the cache may not have yet.
+	cached, live client.Reader
+	// kept is called with a namespace that stays in the member, and why.
+	kept func(namespace, occupant string)
 }
 
 // observe starts the informers for the objects of a suspended Work, if they were applied.
@@ -186,7 +189,17 @@ func (a *applier) clearObject(ctx context.Context, m *access.Member, work *workv
 	}
 	o.gvr = mapping.Resource
 	w := a.writer(m, work, o)
-	if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
+	kept := ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false)
+	if namespace := corev1.SchemeGroupVersion.WithKind("Namespace"); !kept && o.gvk == namespace {
+		occupant, err := a.occupant(ctx, m, work, o.key.Name)
+		if err != nil {
+			return err
+		}
+		if kept = occupant != ""; kept {
+			a.kept(o.key.Name, occupant)
+		}
+	}
+	if kept {
 		return w.Release(ctx)
 	}
 	var known *member.Snapshot

@@ -48,6 +48,7 @@ func TestMemberSide(t *testing.T) {
 		{"an object that existed before is not changed without overwrite", conflict},
 		{"suspension stops writes", suspension},
 		{"objects remain with preserveResourcesOnDeletion", preserve},
+		{"namespaces remain with what is in them", namespaces},
 		{"the deletion of the Work deletes the object", deletion},
 		{"a member that was unavailable is reconciled when it is back", away},
 		{"a member that was restored from an older copy is compared again", restored},
@@ -355,6 +356,40 @@ func preserve(t *testing.T, f *federation) {
 	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kept"}, cm))
 	if len(cm.Labels) != 0 || len(cm.Annotations) != 0 {
 		t.Errorf("left behind: %v %v", cm.Labels, cm.Annotations)
+	}
+}
+
+// namespaces deletes the Works of namespaces and of what is in them in one go.
+func namespaces(t *testing.T, f *federation) {
+	for name, stays := range map[string]bool{"vacant": false, "preserved": true, "foreign": true} {
+		ns := object(t, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s}}`, name))
+		must(t, f.client.Create(t.Context(), ns))
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-es-" + clusterName, Name: "namespace-" + name, Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer},
+		}}
+		f.fill(t, work, ns, "abort")
+		must(t, f.client.Create(t.Context(), work))
+		_, in := f.propagate(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: ours}, data: {a: b}}`, name),
+			func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(name == "preserved") })
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			return f.there.Get(ctx, client.ObjectKey{Namespace: name, Name: "ours"}, &corev1.ConfigMap{})
+		})
+		if name == "foreign" {
+			must(t, f.there.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "theirs"}}))
+		}
+		must(t, f.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(name)))
+		must(t, f.client.Delete(t.Context(), in.DeepCopy()))
+		f.deleteWork(t, work)
+		there := &corev1.Namespace{}
+		err := f.there.Get(t.Context(), client.ObjectKey{Name: name}, there)
+		if stays && (err != nil || there.DeletionTimestamp != nil || there.Labels[workv1alpha2.ManagedByKarmadaLabel] != "") {
+			t.Errorf("%s: %+v, %v", name, there.ObjectMeta, err)
+		} else if !stays && err == nil && there.DeletionTimestamp == nil {
+			t.Errorf("%s stays", name)
+		}
+		if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "ours"}, &corev1.ConfigMap{}); (err == nil) != (name == "preserved") {
+			t.Errorf("%s: its object: %v", name, err)
+		}
 	}
 }
 

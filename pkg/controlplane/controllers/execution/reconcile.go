@@ -3,6 +3,7 @@ package execution
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -140,6 +141,9 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 		}
 		if !wanted {
 			err = r.applier.clear(ctx, m, work, s)
+		}
+		if errors.Is(err, errOccupied) {
+			return vacateRetry, nil
 		}
 		if err != nil {
 			return 0, err

@@ -162,7 +162,9 @@ const (
 	reasonSyncSucceed = "SyncSucceed"
 	reasonSyncFailed  = "SyncFailed"
 	reasonDispatching = "WorkDispatching"
-	reasonNodePort    = workv1alpha1.WorkNodePortTakenReason
+	// reasonNamespaceKept is of an event on a Cluster.
+	reasonNamespaceKept = "NamespaceKept"
+	reasonNodePort      = workv1alpha1.WorkNodePortTakenReason
 )
 
 // events records what was done. A success is recorded on the template only, and only

@@ -78,7 +78,7 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 		WentBack: r.wentBack,
 	})
 	r.works.informers = r.informers
-	r.applier = &applier{works: r.works, retainer: rules, revision: c.revisions.of, live: c.live, config: apply.Config{
+	r.applier = &applier{works: r.works, retainer: rules, revision: c.revisions.of, cached: c.client, live: c.live, kept: func(namespace, occupant string) { c.events.namespaceKept(cluster, namespace, occupant) }, config: apply.Config{
 		Cluster: cluster, Timeout: c.deps.Timeout, Hasher: c.hasher, Clock: c.deps.Clock, Metrics: c.writes,
 		Written:  func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
 		WentBack: r.informers.WentBack,

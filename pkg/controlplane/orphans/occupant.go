@@ -1,0 +1,93 @@
+package orphans
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+)
+
+// maxPages bounds the pages of a list: a namespace in which nothing was found by then counts as one that is in use.
+const maxPages = 50
+
+// transient are the types whose objects say nothing about whether a namespace is in use.
+var transient = sets.New("events", "leases", "endpoints", "endpointslices", "controllerrevisions")
+
+// Occupant returns an object for which a namespace of a member must not be deleted, or "": one that is there for its own sake, and not
+// because Kubernetes creates it in every namespace, or another object of the namespace controls it. PersistentVolumeClaims, which stay
+// when their StatefulSet is deleted, count. Objects for which except returns true do not. What cannot be listed counts, too.
+func Occupant(ctx context.Context, member API, namespace string, except func(*metav1.PartialObjectMetadata) bool) (string, error) {
+	lists, err := member.Discovery().ServerPreferredResources()
+	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
+		for gv := range failed {
+			if !strings.HasSuffix(gv.Group, "metrics.k8s.io") { // it stores nothing
+				return fmt.Sprintf("whatever %s has, which does not answer", gv), nil
+			}
+		}
+	} else if err != nil {
+		return "", fmt.Errorf("discovering the APIs of the member: %w", err)
+	}
+	kinds := sets.New[schema.GroupKind]()
+	var resources []schema.GroupVersionResource
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || strings.HasSuffix(gv.Group, "metrics.k8s.io") {
+			continue
+		}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			if !r.Namespaced {
+				continue
+			}
+			kinds.Insert(schema.GroupKind{Group: gv.Group, Kind: r.Kind})
+			if !transient.Has(r.Name) && sets.New(r.Verbs...).HasAll("list", "create") {
+				resources = append(resources, gv.WithResource(r.Name))
+			}
+		}
+	}
+	for _, gvr := range resources {
+		occupant, err := occupantOf(ctx, member, gvr, namespace, func(o *metav1.PartialObjectMetadata) bool {
+			by := metav1.GetControllerOf(o)
+			return o.DeletionTimestamp == nil && !given(gvr, o.Name) && !except(o) &&
+				(by == nil || !kinds.Has(schema.FromAPIVersionAndKind(by.APIVersion, by.Kind).GroupKind()))
+		})
+		if err != nil || occupant != "" {
+			return occupant, err
+		}
+	}
+	return "", nil
+}
+
+// given reports whether Kubernetes creates an object in every namespace.
+func given(gvr schema.GroupVersionResource, name string) bool {
+	return gvr.Group == "" && (gvr.Resource == "configmaps" && name == "kube-root-ca.crt" || gvr.Resource == "serviceaccounts" && name == "default")
+}
+
+func occupantOf(ctx context.Context, member API, gvr schema.GroupVersionResource, namespace string, counts func(*metav1.PartialObjectMetadata) bool) (string, error) {
+	options := metav1.ListOptions{Limit: page}
+	for range maxPages {
+		list, err := listPage(ctx, member, gvr, namespace, options)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+			return "", nil // some discovered resources cannot be listed
+		case apierrors.IsForbidden(err), apierrors.IsServiceUnavailable(err):
+			return fmt.Sprintf("whatever it has of %s, which cannot be listed", gvr.GroupResource()), nil
+		case err != nil:
+			return "", fmt.Errorf("listing %s in namespace %s of the member: %w", gvr.GroupResource(), namespace, err)
+		}
+		for i := range list.Items {
+			if counts(&list.Items[i]) {
+				return gvr.GroupResource().String() + " " + list.Items[i].Name, nil
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("more than %d pages of %s", maxPages, gvr.GroupResource()), nil
+}
