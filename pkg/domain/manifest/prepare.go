@@ -114,6 +114,7 @@ func StripOwnership(obj *unstructured.Unstructured) bool {
 		policyv1alpha1.ClusterPropagationPolicyAnnotation,
 		workv1alpha2.ManagedAnnotation,
 		workv1alpha2.ManagedLabels,
+		managedFieldsAnnotation,
 		workv1alpha2.ResourceTemplateUIDAnnotation,
 		workv1alpha2.ResourceTemplateGenerationAnnotation,
 		workv1alpha2.ResourceBindingNamespaceAnnotation,

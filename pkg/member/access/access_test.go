@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -351,6 +352,37 @@ func TestMember_Mapping(t *testing.T) {
 	}
 	if m.Name() != "m1" || !strings.HasSuffix(m.URL("/readyz"), "/readyz") {
 		t.Error(m.Name(), m.URL("/readyz"))
+	}
+}
+
+func TestMember_StatusIsField(t *testing.T) {
+	const path = "/apis/example.io/v1"
+	server := accesstest.New(t)
+	m, err := access.NewMember("m1", server.Config(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resource := func(name string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: "example.io", Version: "v1", Resource: name}
+	}
+	check := func(when string, gvr schema.GroupVersionResource, want bool) {
+		t.Helper()
+		if got, err := m.StatusIsField(gvr); err != nil || got != want {
+			t.Errorf("%s, %s: %v, %v", when, gvr.Resource, got, err)
+		}
+	}
+	check("before it is served", resource("plain"), false)
+	server.Put(path, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "APIResourceList", "groupVersion": "example.io/v1",
+		"resources": []any{map[string]any{"name": "plain"}, map[string]any{"name": "plain/scale"}, map[string]any{"name": "apart"}, map[string]any{"name": "apart/status"}},
+	}})
+	check("served", resource("plain"), true)
+	check("served", resource("apart"), false)
+	server.Fail(func(*http.Request) int { return http.StatusInternalServerError })
+	check("cached", resource("plain"), true)
+	check("of Kubernetes", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, false)
+	if _, err := m.StatusIsField(resource("other")); err == nil {
+		t.Error("a failure is taken for an answer")
 	}
 }
 

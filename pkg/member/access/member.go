@@ -6,17 +6,21 @@ package access
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -40,8 +44,10 @@ type Member struct {
 	found   *boundedDiscovery
 	meta    metadata.Interface
 	mapper  *mapper
-	idle    func()
-	done    chan struct{}
+	// statusFields has the answers of StatusIsField, by GroupVersionResource.
+	statusFields sync.Map
+	idle         func()
+	done         chan struct{}
 }
 
 // NewMember opens a cluster with settings that do not change, as an agent does.
@@ -131,6 +137,30 @@ func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 		return nil, fmt.Errorf("finding the resource of kind %q in cluster %s: %w", gvk.Kind, m.name, err)
 	}
 	return mapping, nil
+}
+
+// StatusIsField reports whether the status of a resource is an ordinary field of its objects, as the CustomResourceDefinition has no
+// status subresource. The groups of Kubernetes have no such resources.
+func (m *Member) StatusIsField(gvr schema.GroupVersionResource) (bool, error) {
+	if scheme.Scheme.IsGroupRegistered(gvr.Group) {
+		return false, nil
+	}
+	if known, ok := m.statusFields.Load(gvr); ok {
+		return known == true, nil
+	}
+	list, err := m.found.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("finding the subresources of %s in cluster %s: %w", gvr.GroupResource(), m.name, err)
+	}
+	has := func(name string) bool {
+		return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name })
+	}
+	if !has(gvr.Resource) { // the member does not serve it, or not yet
+		return false, nil
+	}
+	isField := !has(gvr.Resource + "/status")
+	m.statusFields.Store(gvr, isField)
+	return isField, nil
 }
 
 // Done is closed when the settings of the cluster changed or it was deleted. The member

@@ -116,7 +116,11 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 		o.applied = o.applied.Confirmed(view.Snapshot)
 		return wait, true, nil
 	}
-	o.applied, err = a.writer(m, work, o).Apply(ctx, o.applied, work.Spec.Workload.Manifests[i].Raw, action, view.Snapshot)
+	w := a.writer(m, work, o)
+	if w.StatusIsField, err = m.StatusIsField(o.gvr); err != nil {
+		return 0, false, err
+	}
+	o.applied, err = w.Apply(ctx, o.applied, work.Spec.Workload.Manifests[i].Raw, action, view.Snapshot)
 	if err != nil {
 		return 0, false, err
 	}

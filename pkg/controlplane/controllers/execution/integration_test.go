@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
@@ -46,6 +47,7 @@ func TestMemberSide(t *testing.T) {
 		{"drift is reverted", drift},
 		{"a deleted object is created again", recreate},
 		{"an object that existed before is not changed without overwrite", conflict},
+		{"fields that only the member writes stay, for a kind without a status subresource", plainStatus},
 		{"suspension stops writes", suspension},
 		{"objects remain with preserveResourcesOnDeletion", preserve},
 		{"namespaces remain with what is in them", namespaces},
@@ -313,6 +315,72 @@ func conflict(t *testing.T, f *federation) {
 		}
 		return nil
 	})
+}
+
+func plainStatus(t *testing.T, f *federation) {
+	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: applications.example.io},
+  spec: {group: example.io, scope: Namespaced, names: {plural: applications, kind: Application},
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+	text := func(fields string) string {
+		return "{apiVersion: example.io/v1, kind: Application, metadata: {namespace: default, name: app}, " + fields + "}"
+	}
+	for _, c := range []client.Client{f.client, f.there} {
+		must(t, c.Create(t.Context(), object(t, definition)))
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			return c.List(ctx, &unstructured.UnstructuredList{Object: object(t, "{apiVersion: example.io/v1, kind: ApplicationList}").Object})
+		})
+	}
+	inMember := func(check func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
+		t.Helper()
+		obj := object(t, text("spec: {}"))
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			if err := f.there.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+				return err
+			}
+			if !check(obj) {
+				return fmt.Errorf("in the member: %v", obj.Object)
+			}
+			return nil
+		})
+		return obj
+	}
+	hasRevision := func(n int64) func(*unstructured.Unstructured) bool {
+		return func(obj *unstructured.Unstructured) bool {
+			spec, _ := obj.Object["spec"].(map[string]any)
+			return spec["revision"] == n
+		}
+	}
+	keeps := func(obj *unstructured.Unstructured) {
+		t.Helper()
+		if obj.Object["status"] == nil || obj.Object["operation"] == nil {
+			t.Errorf("what the member wrote is gone: %v", obj.Object)
+		}
+	}
+	_, work := f.propagate(t, text("spec: {revision: 1}, info: {a: b}"))
+	obj := inMember(hasRevision(1))
+	obj.Object["status"], obj.Object["operation"] = map[string]any{"health": "Healthy"}, map[string]any{"sync": "a"}
+	must(t, f.there.Update(t.Context(), obj))
+	set := func(fields string) {
+		template := object(t, text(fields))
+		must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "abort") }))
+	}
+	set("spec: {revision: 2}, info: {a: b}")
+	keeps(inMember(hasRevision(2)))
+	f.halt(t)
+	must(t, <-f.stopped)
+	set("spec: {revision: 3}")
+	f.start(t)
+	if obj = inMember(hasRevision(3)); obj.Object["info"] != nil {
+		t.Errorf("a field that the template has no more stays: %v", obj.Object)
+	}
+	keeps(obj)
+	f.halt(t)
+	must(t, <-f.stopped)
+	f.start(t)
+	f.delivers(t, "next")
+	if now := inMember(hasRevision(3)); now.GetResourceVersion() != obj.GetResourceVersion() {
+		t.Error("a restart writes the object")
+	}
 }
 
 func suspension(t *testing.T, f *federation) {

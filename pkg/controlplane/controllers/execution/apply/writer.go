@@ -59,6 +59,8 @@ type Writer struct {
 	Work types.NamespacedName
 	GVK  schema.GroupVersionKind
 	Key  types.NamespacedName
+	// StatusIsField reports that the kind has no status subresource: controllers in the member write ordinary fields of the object.
+	StatusIsField bool
 	// Resource is the client of the namespace of the object.
 	Resource dynamic.ResourceInterface
 	// Current returns an error if the Work is not the one whose manifest is applied. It is
@@ -76,6 +78,9 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 	}
 	if !manifest.Owned(desired) { // somebody wrote the Work by hand
 		manifest.Annotate(desired, manifest.Origin{WorkNamespace: w.Work.Namespace, WorkName: w.Work.Name})
+	}
+	if w.StatusIsField {
+		manifest.RecordFields(desired)
 	}
 	var observed *unstructured.Unstructured
 	var err error
@@ -311,6 +316,9 @@ func (w *Writer) retain(manifested, observed *unstructured.Unstructured) (*unstr
 		}
 	}
 	interpreter.RetainUnset(desired, observed)
+	if w.StatusIsField {
+		manifest.RetainFields(desired, observed)
+	}
 	manifest.KeepNodePorts(desired, observed)
 	return desired, nil
 }
