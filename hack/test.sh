@@ -2,17 +2,18 @@
 # Runs every test and reports what ran. Needs Go and nothing else.
 #
 # Nothing but the race detector needs cgo: without it the programs and the tests share
-# every compiled package. The race detector is on for the packages that run goroutines of
-# their own: those that import sync or an errgroup, or whose files have a go statement. The
-# stages run in lanes beside one another, because those with clusters mostly wait; unit
-# tests, which mostly compile, give way to them.
+# every compiled package. The race detector is on for the packages that
+# test/contract/race.yaml lists. The stages run in lanes beside one another, because those
+# with clusters mostly wait; unit tests, which mostly compile, give way to them.
 #
 # A stage with clusters is skipped when it passed before with the same programs, tests,
-# data, environment and toolchain. Never in CI.
+# data, environment and toolchain. Never in CI. One with a module file of its own is skipped
+# there too, when hack/passed.sum says that it passed.
 #
 #   CI=1        run every stage
 #   RERUN=1     the same
 #   RUN=REGEXP  only stages whose name matches
+#   RACE=all    run every unit test with the race detector
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -47,6 +48,7 @@ stage() {
 		echo "==> $name"
 		cat "$log"
 		echo "==> $name: $((SECONDS - from)) s, CPU $cpu s"
+		printf '%6d s  CPU %7s + %6s s  %s\n' $((SECONDS - from)) ${cpu/+/} "$name" >>"$work/logs/times"
 	} 9>"$work/logs/lock"
 }
 
@@ -73,6 +75,34 @@ once() {
 	stage "$name" "$@"
 	if [[ -n $hash ]] && ! grep -qsxF "$name" "$work/logs/failed"; then
 		echo "$hash" >"$record"
+	fi
+}
+
+# recorded is a stage with a module file of its own, which compiles much for little: the module file, the tag,
+# the package and the directories that its tests read. It is skipped, in CI too, when hack/passed.sum has the
+# hash of its inputs. A run that passes, but for one in CI, writes that: commit it.
+recorded() {
+	local name=$1 file=$2 tag=$3 package=$4 hash
+	wanted "$name" || return 0
+	hash=$({
+		go version
+		{
+			go list -e -deps -test -tags "$tag" -f '{{if and .Module .Module.Main (not .ForTest)}}{{$d := .Dir}}
+				{{- range .GoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .TestGoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}
+				{{- range .XTestGoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}{{end}}' "$package" 2>/dev/null | sed "s#^$root/##"
+			git ls-files "$file" "${file%.mod}.sum" "${@:5}"
+		} | grep . | sort -u | xargs sha256sum
+	} | sha256sum | cut -d' ' -f1)
+	if [[ -z ${RERUN:-} ]] && grep -qsxF "$name $hash" hack/passed.sum; then
+		echo "==> $name: SKIPPED, hack/passed.sum has its inputs (RERUN=1 runs it)"
+		return
+	fi
+	stage "$name" go test -vet=off -modfile="$file" -tags "$tag" "$package"
+	if [[ -z ${CI:-} ]] && ! grep -qsxF "$name" "$work/logs/failed"; then
+		{
+			grep -v "^$name " hack/passed.sum || true
+			echo "$name $hash"
+		} >"$work/passed.sum" && mv "$work/passed.sum" hack/passed.sum
 	fi
 }
 
@@ -112,15 +142,15 @@ all_integration() {
 	printf '%s\n' "${integration[@]}" | xargs -P 3 -I {} bash -c 'integration {}'
 }
 
-# e2e runs the end-to-end tests: the number of members in Pull mode, the directory of logs, flags.
+# e2e runs the end-to-end tests: the directory of logs, flags.
 e2e() {
-	(cd test/e2e && E2E_PULL=$1 E2E_BIN=$bin E2E_LOGS=$root/_output/$2 "$work/tests/e2e.test" -test.timeout=60m -test.v "${@:3}")
+	(cd test/e2e && E2E_BIN=$bin E2E_LOGS=$root/_output/$1 "$work/tests/e2e.test" -test.timeout=60m -test.v "${@:2}")
 }
 
 # programs builds what the stages need. The programs carry no version: the same sources are the
 # same bytes.
 programs() {
-	if wanted "$push" "$failures" "$agents" "$registration" "$pull"; then
+	if wanted "$stories" "$failures"; then
 		go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
 			go test -c -vet=off -ldflags '-s -w' -o "$work/tests/" ./test/e2e
 	else
@@ -133,17 +163,13 @@ integration_tests() {
 	go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
 }
 
-# The names of stages, and the end-to-end tests that some have to themselves.
-push="end to end" failures="end to end, failures" agents="end to end, agents"
-registration="end to end, registration" pull="end to end, members in Pull mode"
-against="integration, against real API servers"
-of_failures='^Test(Crash|Estimator|Failover|HostileMember|Local|Member|Restored)(_.*)?$'
-of_agents='^Test(Pull|Register)$'
-# What the control plane alone does is the same with members in Pull mode.
-same_in_pull='^Test(BadInput|Claims|Completion|Cordon|CustomMetrics|Descheduler|Division|Docs|Estimator|GateWarnings|HostileMember|Next|NoPolicy|Placement|PlanTruth|Quota|Rebalancer|Refused|Samples|Taints|Why)(_.*)?$|^TestFailover_(BadInput|ClusterTaintPolicy|RemedyRequestsActions|UnhealthyApplicationMoves)$'
+# The names of stages, and the end-to-end tests that one has to itself: they take members,
+# agents and the control plane down.
+stories="end to end" failures="end to end, failures" against="integration, against real API servers"
+of_failures='^Test(Crash|Estimator|Failover|HostileMember|Local|Member|Pull|Restored)(_.*)?$'
 
-# concurrent are the directories of packages with a goroutine of their own.
-concurrent=$(git grep -lE '^\s+go (func\(|[a-zA-Z_.]+\()|^\s*(_ )?"(sync|sync/atomic|golang.org/x/sync/errgroup)"$' -- '*.go' | xargs -n1 dirname | sort -u)
+# concurrent are the directories of packages that are tested with the race detector.
+concurrent=$(sed -n '/^race:/,/^$/s/^  - //p' test/contract/race.yaml)
 # Tests that link an API server run without the race detector too, which would compile and
 # link it once more. Those of a package that starts one come with the clusters.
 unit=() racing=() servers=()
@@ -153,7 +179,7 @@ while read -r dir deps; do
 	internal/kubelite | internal/kubelite/* | internal/testenv*) servers+=("./$dir") ;;
 	test/e2e | test/release) ;;
 	*)
-		if [[ " $deps" != *" k8s.io/apiserver/pkg/server "* ]] && grep -qxF "$dir" <<<"$concurrent"; then
+		if [[ " $deps" != *" k8s.io/apiserver/pkg/server "* ]] && { [[ ${RACE:-} == all ]] || grep -qxF "$dir" <<<"$concurrent"; }; then
 			racing+=("./$dir")
 		else
 			unit+=("./$dir")
@@ -181,19 +207,16 @@ lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
 	stage "unit, contract, conformance" go test -vet=off -timeout 60m "${unit[@]}"
 	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
-	stage "chart" go test -modfile=go.helm.mod -tags helm ./hack/chart/testdata/render
-	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/domain/conditions/testdata/kstatus
+	recorded "chart" go.helm.mod helm ./hack/chart/testdata/render charts hack/chart
+	recorded "kstatus" go.kstatus.mod kstatus ./pkg/domain/conditions/testdata/kstatus pkg/domain/conditions
 }
 
-lane_push() {
-	once "$push" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip "$of_failures|$of_agents"
-	once "$registration" "$work/tests/e2e.test" -- e2e 0 e2e-registration-logs -test.run '^TestRegister$'
-	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^TestPull$'
+lane_stories() {
+	once "$stories" "$work/tests/e2e.test" -- e2e e2e-logs -test.skip "$of_failures"
 }
 
-lane_pull() {
-	once "$pull" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip "$same_in_pull|$of_agents"
-	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
+lane_failures() {
+	E2E_SERVICES=true once "$failures" "$work/tests/e2e.test" -- e2e e2e-failures-logs -test.run "$of_failures"
 }
 
 lane_integration() {
@@ -206,7 +229,7 @@ lane_integration() {
 lanes=()
 trap 'trap - INT TERM; kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 set -m
-for lane in lane_push lane_pull lane_integration lane_unit; do
+for lane in lane_stories lane_failures lane_integration lane_unit; do
 	"$lane" &
 	lanes+=($!)
 done
@@ -230,6 +253,9 @@ why() {
 	tail -n 5 "$1"
 }
 
+echo
+echo "the stages, which ran beside one another:"
+sort -rn "$work/logs/times" || true
 echo
 echo "the slowest:"
 slowest || true

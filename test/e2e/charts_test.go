@@ -351,6 +351,10 @@ spec:
 // A controller in a member that changes a field as often as it is written has its way but for a write a minute, and whoever looks
 // at the Work or the binding learns of it. Other fields of the object, and other members, do not wait.
 func TestCharts_ContestedFieldIsLeftAlone(t *testing.T) {
+	inBothModes(t, chartsContestedFieldIsLeftAlone)
+}
+
+func chartsContestedFieldIsLeftAlone(t *testing.T, name string) {
 	ns := namespace(t)
 	web := func(label string) string {
 		return strings.Replace(deployment("web", 1), "labels: {app: web}", "labels: {app: web, e2e: "+label+"}", 1)
@@ -361,7 +365,7 @@ func TestCharts_ContestedFieldIsLeftAlone(t *testing.T) {
 	}
 	eventually(t, arrived("one"))
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
-		&clientcmd.ConfigOverrides{CurrentContext: "member1"}).ClientConfig()
+		&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +384,7 @@ func TestCharts_ContestedFieldIsLeftAlone(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, want := range []string{"Cluster member1: ", `spec.minReadySeconds of Deployment ` + ns + `/web by "rival"`, "retention rule"} {
+		for _, want := range []string{"Cluster " + name + ": ", `spec.minReadySeconds of Deployment ` + ns + `/web by "rival"`, "retention rule"} {
 			if !strings.Contains(message, want) {
 				return fmt.Errorf("the condition says %q, not %q", message, want)
 			}

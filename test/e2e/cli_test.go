@@ -71,6 +71,18 @@ func member(name string, args ...string) []string {
 	return append(args, "--karmada-context", name)
 }
 
+// inBothModes runs a test on the member in Push mode and on the one in Pull mode, beside one another: the objects of a member are
+// applied, watched and deleted by the control plane, or by its agent.
+func inBothModes(t *testing.T, test func(t *testing.T, member string)) {
+	t.Helper()
+	for _, name := range []string{"member1", "member2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
+	}
+}
+
 // eventually waits until check returns nothing to complain about.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()

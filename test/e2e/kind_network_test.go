@@ -40,7 +40,7 @@ func connect(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSession(t)
-	s.cluster(t, kindName("member3"), "10.244.0.0/16", "10.96.0.0/16")
+	s.clusters(t, kindCluster{kindName("member3"), "10.244.0.0/16", "10.96.0.0/16", false})
 	t.Cleanup(func() { must(t, "unjoin", "member3", "--force", "--wait=10s") })
 	must(t, "join", "member3", "--cluster-kubeconfig", filepath.Join(s.home, ".kube", "config"), "--cluster-context", "kind-"+kindName("member3"))
 	eventually(t, shows(row{"NAME": "member3", "READY": "True"}, "get", "clusters"))

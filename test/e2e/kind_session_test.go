@@ -168,31 +168,46 @@ func kindConfig(t *testing.T, name, pods, services string) string {
 	return string(data)
 }
 
-// cluster makes a kind cluster for the user and has it removed at the end. While one
-// works on the tests, E2E_KEEP=1 keeps it for the next run.
-func (s *session) cluster(t *testing.T, name, pods, services string) {
+// kindCluster is the name of a kind cluster, and the addresses of its pods and services.
+type kindCluster struct {
+	name, pods, services string
+	// host reports that it gets the image of the control plane.
+	host bool
+}
+
+// clusters makes kind clusters for the user beside one another, and has them removed at the end. While one works on the tests, E2E_KEEP=1 keeps them for the next run.
+func (s *session) clusters(t *testing.T, all ...kindCluster) {
 	t.Helper()
 	keep := os.Getenv("E2E_KEEP") != ""
-	s.file(t, name+"-kind.yaml", kindConfig(t, name, pods, services))
-	if !keep {
-		t.Cleanup(func() { s.run("kind delete cluster --name " + name) })
-	}
 	image := ""
 	if node := os.Getenv("KIND_NODE_IMAGE"); node != "" {
 		image = " --image " + node
 	}
-	if !keep || s.run("kind export kubeconfig --name "+name).code != 0 {
-		s.does(t, "kind create cluster --config "+name+"-kind.yaml"+image)
+	var create []string
+	for _, c := range all {
+		s.file(t, c.name+"-kind.yaml", kindConfig(t, c.name, c.pods, c.services))
+		if !keep {
+			t.Cleanup(func() { s.run("kind delete cluster --name " + c.name) })
+		}
+		if keep && s.run("kind export kubeconfig --name "+c.name).code == 0 {
+			continue
+		}
+		line := "kind create cluster --config " + c.name + "-kind.yaml" + image
+		if c.host {
+			line += " && kind load image-archive " + os.Getenv("E2E_IMAGE") + " --name " + c.name
+		}
+		create = append(create, "{ "+line+"; } & jobs=\"$jobs $!\"\n")
 	}
-	// The control plane is in a container beside: 127.0.0.1 is not the cluster there.
-	s.does(t, "kubectl config set-cluster kind-"+name+" --server=https://$(docker inspect -f '{{.NetworkSettings.Networks.kind.IPAddress}}' "+name+"-control-plane):6443")
+	s.does(t, "jobs=\n"+strings.Join(create, "")+"for job in $jobs; do wait $job || exit; done")
+	for _, c := range all {
+		// The control plane is in a container beside: 127.0.0.1 is not the cluster there.
+		s.does(t, "kubectl config set-cluster kind-"+c.name+" --server=https://$(docker inspect -f '{{.NetworkSettings.Networks.kind.IPAddress}}' "+c.name+"-control-plane):6443")
+	}
 }
 
-// images loads the image of the control plane into a host, and reads which images of
-// Kubernetes its nodes have: nothing can be downloaded.
+// images reads which images of Kubernetes the nodes of a host have: nothing can be downloaded.
 func (s *session) images(t *testing.T, host string) {
 	t.Helper()
-	s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name "+host)
 	s.kubeTag = strings.TrimSpace(s.does(t, "docker exec "+host+"-control-plane cat /kind/version"))
 	s.etcdImage = strings.TrimSpace(s.does(t, "docker exec "+host+"-control-plane ctr -n k8s.io images ls -q | grep -m1 '/etcd:'"))
 }

@@ -72,43 +72,49 @@ func TestDeletion_KeepsWhatIsPreserved(t *testing.T) {
 
 // k
 func TestConflict_ExistingObjectsAreNotTakenOver(t *testing.T) {
+	inBothModes(t, conflictExistingObjectsAreNotTakenOver)
+}
+
+func conflictExistingObjectsAreNotTakenOver(t *testing.T, name string) {
 	ns := namespace(t)
 	// The namespace gets to the member by itself.
-	eventually(t, is("member1", "", "ns/"+ns, "{.metadata.name}", ns))
-	mustWith(t, deployment("nginx", 3), member("member1", "apply", "-n", ns, "-f", "-")...)
+	eventually(t, is(name, "", "ns/"+ns, "{.metadata.name}", ns))
+	mustWith(t, deployment("nginx", 3), member(name, "apply", "-n", ns, "-f", "-")...)
 
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
+	apply(t, ns, deployment("nginx", 1), policy("nginx", to(name)))
 	eventually(t, is("", ns, "rb/nginx-deployment", `{.status.conditions[?(@.type=="FullyApplied")].status}`, "False"))
-	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member1", "ADOPTION": "N"}, "get", "deploy", "-n", ns))
-	if err := is("member1", ns, "deploy/nginx", "{.spec.replicas}", "3")(); err != nil {
+	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": name, "ADOPTION": "N"}, "get", "deploy", "-n", ns))
+	if err := is(name, ns, "deploy/nginx", "{.spec.replicas}", "3")(); err != nil {
 		t.Error(err)
 	}
 
 	must(t, "patch", "pp", "nginx", "-n", ns, "--type=merge", "-p", `{"spec":{"conflictResolution":"Overwrite"}}`)
-	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member1", "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
+	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": name, "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
 }
 
-func TestDrift_IsReverted(t *testing.T) {
+func TestDrift_IsReverted(t *testing.T) { inBothModes(t, driftIsReverted) }
+
+func driftIsReverted(t *testing.T, name string) {
 	ns := namespace(t)
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
+	apply(t, ns, deployment("nginx", 1), policy("nginx", to(name)))
 	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
 
-	must(t, member("member1", "patch", "deploy", "nginx", "-n", ns, "-p", `{"spec":{"replicas":4}}`)...)
-	eventually(t, is("member1", ns, "deploy/nginx", "{.spec.replicas}", "1"))
+	must(t, member(name, "patch", "deploy", "nginx", "-n", ns, "-p", `{"spec":{"replicas":4}}`)...)
+	eventually(t, is(name, ns, "deploy/nginx", "{.spec.replicas}", "1"))
 
-	uid, err := value("member1", ns, "deploy/nginx", "{.metadata.uid}")
+	uid, err := value(name, ns, "deploy/nginx", "{.metadata.uid}")
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, member("member1", "delete", "deploy", "nginx", "-n", ns)...)
+	must(t, member(name, "delete", "deploy", "nginx", "-n", ns)...)
 	eventually(t, func() error {
-		now, err := value("member1", ns, "deploy/nginx", "{.metadata.uid}")
+		now, err := value(name, ns, "deploy/nginx", "{.metadata.uid}")
 		if err == nil && now == uid {
 			err = fmt.Errorf("the object is still the old one")
 		}
 		return err
 	})
-	eventually(t, is("member1", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
+	eventually(t, is(name, ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
 }
 
 // Policies that are deleted together leave what they delivered, overrides included.

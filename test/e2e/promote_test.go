@@ -39,17 +39,19 @@ func pods(t *testing.T, cluster, ns string) string {
 	return out
 }
 
-func TestPromote_AdoptsWithoutRestart(t *testing.T) {
-	ns := namespace(t)
-	eventually(t, is("member1", "", "ns/"+ns, "{.metadata.name}", ns))
-	mustWith(t, promoted, member("member1", "apply", "-n", ns, "-f", "-")...)
-	eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"))
-	before := pods(t, "member1", ns)
+func TestPromote_AdoptsWithoutRestart(t *testing.T) { inBothModes(t, promoteAdoptsWithoutRestart) }
 
-	if out := must(t, "promote", "deployment", "web", "-n", ns, "-C", "member1", "--dry-run"); out != "" {
+func promoteAdoptsWithoutRestart(t *testing.T, name string) {
+	ns := namespace(t)
+	eventually(t, is(name, "", "ns/"+ns, "{.metadata.name}", ns))
+	mustWith(t, promoted, member(name, "apply", "-n", ns, "-f", "-")...)
+	eventually(t, is(name, ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	before := pods(t, name, ns)
+
+	if out := must(t, "promote", "deployment", "web", "-n", ns, "-C", name, "--dry-run"); out != "" {
 		t.Errorf("a dry run printed %q", out)
 	}
-	printed := must(t, "promote", "deployment", "web", "-n", ns, "-C", "member1", "-d", "-o", "yaml")
+	printed := must(t, "promote", "deployment", "web", "-n", ns, "-C", name, "-d", "-o", "yaml")
 	for _, want := range []string{"kind: Deployment", "---", "kind: PropagationPolicy", "propagateDeps: true"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("no %q in\n%s", want, printed)
@@ -57,7 +59,7 @@ func TestPromote_AdoptsWithoutRestart(t *testing.T) {
 	}
 	fails(t, "", "get", "deploy/web", "-n", ns, "-s", "karmada") // neither wrote anything
 
-	out := must(t, "promote", "deployment", "web", "-n", ns, "-C", "member1", "-d")
+	out := must(t, "promote", "deployment", "web", "-n", ns, "-C", name, "-d")
 	want := fmt.Sprintf("use default interpreter\n"+
 		"Dependency resource \"/v1, Resource=configmaps\"(%[1]s/settings) is promoted successfully\n"+
 		"ResourceTemplate (%[1]s/web) is created successfully\n", ns)
@@ -68,13 +70,13 @@ func TestPromote_AdoptsWithoutRestart(t *testing.T) {
 		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
 		is("", ns, "rb/web-deployment", `{.status.conditions[?(@.type=="FullyApplied")].status}`, "True"),
 		is("", ns, "rb/settings-configmap", `{.status.conditions[?(@.type=="FullyApplied")].status}`, "True"),
-		shows(row{"NAME": "web", "CLUSTER": "member1", "READY": "2/2", "ADOPTION": "Y"}, "get", "deploy", "-n", ns),
+		shows(row{"NAME": "web", "CLUSTER": name, "READY": "2/2", "ADOPTION": "Y"}, "get", "deploy", "-n", ns),
 	))
-	if after := pods(t, "member1", ns); after != before {
+	if after := pods(t, name, ns); after != before {
 		t.Errorf("pods were %s, are %s", before, after)
 	}
 
-	again := ctl("", "promote", "deployment", "web", "-n", ns, "-C", "member1")
+	again := ctl("", "promote", "deployment", "web", "-n", ns, "-C", name)
 	if again.code != 0 || !strings.Contains(again.err, "already exists in the control plane") {
 		t.Errorf("promoted again: exit code %d, %s", again.code, again.err)
 	}

@@ -24,46 +24,23 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
-// pullProcesses is a federation of processes for the stories of Pull mode.
+// pullProcesses is the federation of processes.
 type pullProcesses struct {
 	dir string
 	// kubeconfig of the agent, and where the backup is.
 	kubeconfig, kept string
 }
 
-const (
-	pullName  = "pull"
-	pullAgent = "member2-agent"
-)
+const pullAgent = "member2-agent"
 
-// newPullSite starts the federation. Until the test ends, commands are for it.
+// newPullSite is the federation of the tests: one of its members is in Pull mode.
 func newPullSite(t *testing.T) pullSite {
 	t.Helper()
-	s := &pullProcesses{dir: filepath.Join(stateDir, pullName)}
-	s.kubeconfig = filepath.Join(s.dir, pullAgent, "control-plane.kubeconfig")
-	before := kubeconfig
-	t.Cleanup(func() {
-		if t.Failed() {
-			s.keepLogs()
-		}
-		ctl("", "local", "down", "--purge", "--name", pullName, "--dir", stateDir)
-		kubeconfig = before
-	})
-	flags := failoverFlags()
-	flags[1] += ",MultiClusterService=true"
-	must(t, append([]string{"local", "up", "--name", pullName, "--dir", stateDir, "--members", "2", "--pull", "1"}, flags...)...)
-	kubeconfig = filepath.Join(s.dir, "kubeconfig")
-	return s
-}
-
-func (s *pullProcesses) keepLogs() {
-	to := os.Getenv("E2E_LOGS")
-	if to == "" {
-		return
+	if err := started(); err != nil {
+		t.Fatal(err)
 	}
-	if err := os.CopyFS(filepath.Join(to, pullName), os.DirFS(filepath.Join(s.dir, "logs"))); err != nil {
-		fmt.Fprintln(os.Stderr, "keeping logs:", err)
-	}
+	dir := filepath.Join(stateDir, federationName)
+	return &pullProcesses{dir: dir, kubeconfig: filepath.Join(dir, pullAgent, "control-plane.kubeconfig")}
 }
 
 func (s *pullProcesses) killAgent(t *testing.T) {
@@ -74,7 +51,7 @@ func (s *pullProcesses) killAgent(t *testing.T) {
 // startAgent brings back what is dead.
 func (s *pullProcesses) startAgent(t *testing.T) {
 	t.Helper()
-	must(t, "local", "up", "--name", pullName, "--dir", stateDir)
+	must(t, "local", "up", "--name", federationName, "--dir", stateDir)
 }
 
 // process is the record of a process of the federation.

@@ -46,9 +46,7 @@ type pullAgents interface {
 // network is a connection. What is on the way when it is cut does not arrive.
 type network interface{ set(t *testing.T, cut bool) }
 
-// TestPull tests the failures of a member in Pull mode that the suite does not cover:
-// of its agent, its network and its control plane. The suite
-// itself runs in both modes, see E2E_PULL.
+// TestPull tests the failures of a member in Pull mode that other tests do not cover: of its agent, its network and its control plane.
 func TestPull(t *testing.T) {
 	s := newPullSite(t)
 	t.Run("Register", func(t *testing.T) { pullRegister(t) })

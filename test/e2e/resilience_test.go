@@ -77,12 +77,14 @@ clusterTolerations: [{operator: Exists}]`))
 
 // A Work that somebody else than its binding deletes comes back. In Push mode its object stays as it is; an agent, which does not
 // see bindings, makes it again.
-func TestWorks_DeletedByHandComeBack(t *testing.T) {
+func TestWorks_DeletedByHandComeBack(t *testing.T) { inBothModes(t, worksDeletedByHandComeBack) }
+
+func worksDeletedByHandComeBack(t *testing.T, name string) {
 	ns := namespace(t)
-	apply(t, ns, configMapNamed("kept"), policyFor("all", "{apiVersion: v1, kind: ConfigMap, name: kept}", to("member1")))
+	apply(t, ns, configMapNamed("kept"), policyFor("all", "{apiVersion: v1, kind: ConfigMap, name: kept}", to(name)))
 	var uid string
 	eventually(t, func() (err error) {
-		uid, err = value("member1", ns, "cm/kept", "{.metadata.uid}")
+		uid, err = value(name, ns, "cm/kept", "{.metadata.uid}")
 		return err
 	})
 	id, err := value("", ns, "rb/kept-configmap", `{.metadata.labels.resourcebinding\.karmada\.io/permanent-id}`)
@@ -91,10 +93,10 @@ func TestWorks_DeletedByHandComeBack(t *testing.T) {
 	}
 	selector := "resourcebinding.karmada.io/permanent-id=" + id
 	works := func(path string) string {
-		return ctl("", "get", "works", "-n", "karmada-es-member1", "-l", selector, "-o", "jsonpath={.items[*]"+path+"}").out
+		return ctl("", "get", "works", "-n", "karmada-es-"+name, "-l", selector, "-o", "jsonpath={.items[*]"+path+"}").out
 	}
 	before := works(".metadata.uid")
-	must(t, "delete", "works", "-n", "karmada-es-member1", "-l", selector)
+	must(t, "delete", "works", "-n", "karmada-es-"+name, "-l", selector)
 	eventually(t, func() error {
 		if now := works(".metadata.uid"); now == "" || now == before {
 			return fmt.Errorf("the Work is %q, it was %q", now, before)
@@ -104,7 +106,7 @@ func TestWorks_DeletedByHandComeBack(t *testing.T) {
 		}
 		return nil
 	})
-	after, err := value("member1", ns, "cm/kept", "{.metadata.uid}")
+	after, err := value(name, ns, "cm/kept", "{.metadata.uid}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,24 +114,24 @@ func TestWorks_DeletedByHandComeBack(t *testing.T) {
 		t.Error("the object was deleted and made again")
 	}
 	must(t, "delete", "cm", "kept", "-n", ns)
-	eventually(t, absent("member1", ns, "cm/kept"))
+	eventually(t, absent(name, ns, "cm/kept"))
 
 	// So do those without a binding: the rights of users in the cluster.
 	rights := func() []string {
-		return slices.DeleteFunc(strings.Fields(must(t, "get", "works", "-n", "karmada-es-member1", "-o", `jsonpath={range .items[*]}{.metadata.name}/{.metadata.uid}{"\n"}{end}`)),
+		return slices.DeleteFunc(strings.Fields(must(t, "get", "works", "-n", "karmada-es-"+name, "-o", `jsonpath={range .items[*]}{.metadata.name}/{.metadata.uid}{"\n"}{end}`)),
 			func(work string) bool { return !strings.HasPrefix(work, "karmada-impersonator-") })
 	}
 	had := rights()
 	for _, work := range had {
-		name, _, _ := strings.Cut(work, "/")
-		must(t, "delete", "work", name, "-n", "karmada-es-member1")
+		of, _, _ := strings.Cut(work, "/")
+		must(t, "delete", "work", of, "-n", "karmada-es-"+name)
 	}
 	eventually(t, func() error {
 		now := rights()
 		if len(had) != 2 || len(now) != 2 || slices.ContainsFunc(now, func(work string) bool { return slices.Contains(had, work) }) {
 			return fmt.Errorf("the Works are %q, they were %q", now, had)
 		}
-		if r := ctl("", "get", "namespace", ns, "-C", "member1"); r.code != 0 {
+		if r := ctl("", "get", "namespace", ns, "-C", name); r.code != 0 {
 			return errors.New(r.err)
 		}
 		return nil

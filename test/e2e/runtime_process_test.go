@@ -24,11 +24,12 @@ const brokenOverrider = `{plaintext: [{path: /spec/template/spec/containers/0/re
 // unhealthySeconds is how long an application may be unhealthy: longer than it takes to start.
 const unhealthySeconds = "15"
 
-// flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
+// flags: member1 is in Push mode, member2 in Pull mode; E2E_PULL is another number of members in Pull mode.
+// With E2E_SERVICES=true the feature gate MultiClusterService is on, which TestPull needs and TestGateWarnings must not have.
 func (processes) flags() []string {
 	flags := append(failoverFlags(), autoscalingFlags()...)
-	flags[1] += ",SchedulingOvercommitProtection=true"
-	return append(flags, "--estimators", "--search", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
+	flags[1] += ",SchedulingOvercommitProtection=true,MultiClusterService=" + cmp.Or(os.Getenv("E2E_SERVICES"), "false")
+	return append(flags, "--estimators", "--search", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "1"))
 }
 
 func (processes) timeout() time.Duration { return 3 * time.Minute }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 )
@@ -33,6 +34,9 @@ func reaches(consumer, ns, service, provider, origin string) func() error {
 // its own credentials.
 func (s *pullProcesses) services(t *testing.T) {
 	t.Helper()
+	if os.Getenv("E2E_SERVICES") != "true" {
+		t.Fatal("the feature gate MultiClusterService is off: set E2E_SERVICES=true")
+	}
 	for _, kind := range []string{"serviceexports", "serviceimports"} {
 		crd := filepath.Join("..", "..", "pkg", "apis", "crds", "bases", "multicluster.x-k8s.io_"+kind+".yaml")
 		for _, name := range []string{"member1", "member2"} {
