@@ -46,11 +46,11 @@ check: ## Check what changed, before a commit: formatting, linters, tests; BASE=
 	hack/check.sh
 
 .PHONY: test
-test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker; RERUN=1 also what passed unchanged
+test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker; RERUN=1 also what passed unchanged; RACE=all with the race detector
 	hack/test.sh
 
 .PHONY: e2e-kind
-e2e-kind: cli image ## Run the end-to-end tests on kind clusters; KIND_NODE_IMAGE takes another image of the nodes
+e2e-kind: cli image ## Run the end-to-end tests of CI on kind clusters; ALL=1 runs all; KIND_NODE_IMAGE takes another image of the nodes
 	@$(GOBUILD) -o $(BIN)/ ./cmd/karmada
 	hack/e2e-kind.sh
 

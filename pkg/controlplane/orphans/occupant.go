@@ -10,10 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 )
 
-// maxPages bounds the pages of a list: a namespace in which nothing was found by then counts as one that is in use.
-const maxPages = 50
+const (
+	// maxPages bounds the pages of a list: a namespace in which nothing was found by then counts as one that is in use.
+	maxPages = 50
+	// maxName is the length of what a member calls an object.
+	maxName = 300
+)
 
 // transient are the types whose objects say nothing about whether a namespace is in use.
 var transient = sets.New("events", "leases", "endpoints", "endpointslices", "controllerrevisions")
@@ -22,6 +28,8 @@ var transient = sets.New("events", "leases", "endpoints", "endpointslices", "con
 // because Kubernetes creates it in every namespace, or another object of the namespace controls it. PersistentVolumeClaims, which stay
 // when their StatefulSet is deleted, count. Objects for which except returns true do not. What cannot be listed counts, too.
 func Occupant(ctx context.Context, member API, namespace string, except func(*metav1.PartialObjectMetadata) bool) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
 	lists, err := member.Discovery().ServerPreferredResources()
 	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
 		for gv := range failed {
@@ -82,7 +90,7 @@ func occupantOf(ctx context.Context, member API, gvr schema.GroupVersionResource
 		}
 		for i := range list.Items {
 			if counts(&list.Items[i]) {
-				return gvr.GroupResource().String() + " " + list.Items[i].Name, nil
+				return plaintext.Line(gvr.GroupResource().String()+" "+list.Items[i].Name, maxName), nil
 			}
 		}
 		if options.Continue = list.Continue; options.Continue == "" {

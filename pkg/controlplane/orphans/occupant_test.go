@@ -58,6 +58,7 @@ func TestOccupant(t *testing.T) {
 		"what is owned, and not controlled": {[]runtime.Object{
 			in("ns", "v1", "ConfigMap", "shared", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}),
 		}, "configmaps shared"},
+		"a name that is none": {[]runtime.Object{in("ns", "v1", "ConfigMap", "a\x1b[31m\n")}, "configmaps a[31m "},
 		"what is left out": {[]runtime.Object{in("ns", "v1", "ConfigMap", "ours")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

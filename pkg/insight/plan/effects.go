@@ -368,9 +368,10 @@ func (c *comparison) same(name string, before, after *state) bool {
 // removal returns what happens in a cluster that a template leaves, and why.
 func (c *comparison) removal(name string, after, leaving *state) (Action, string) {
 	switch {
-	case preserved(leaving, name) && leaving.policy == nil:
-		return ActionKeep, "what requires it is preserved"
 	case preserved(leaving, name):
+		if spec := leaving.binding.GetSpec(); leaving.policy == nil && (len(spec.RequiredBy) > 0 || spec.PreserveResourcesOnDeletion == nil) {
+			return ActionKeep, "what requires it is preserved"
+		}
 		return ActionKeep, "its policy preserves it"
 	case c.next.lost[name]:
 		return ActionKeep, "the cluster is lost: it is deleted there when the cluster is back"

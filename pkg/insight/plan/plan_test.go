@@ -308,6 +308,17 @@ func TestPlan(t *testing.T) {
 		"deleting a template that is preserved": {preserving, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
 			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nConfigMap ns/settings m2 keep 0->0  what requires it is preserved\n" +
 				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 keep 2->0  its policy preserves it"},
+		"deleting a template that is preserved, and its policy": {preserving, func(*testing.T) []Change {
+			return []Change{Delete(of("PropagationPolicy"), "ns", "web"), Delete(deployment, "ns", "web")}
+		}, "ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nConfigMap ns/settings m2 keep 0->0  what requires it is preserved\n" +
+			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 keep 2->0  its policy preserves it"},
+		"deleting a template that is preserved, whose policy was deleted before": {func(t testing.TB) *World {
+			w := preserving(t)
+			w.Policies = nil
+			return w
+		}, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
+			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nConfigMap ns/settings m2 keep 0->0  what requires it is preserved\n" +
+				"Deployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 keep 2->0  its policy preserves it"},
 		"another placement of what is preserved": {preserving, func(t *testing.T) []Change { return []Change{Store(object(t, preserves(webPolicy("m2", ""))))} },
 			"ConfigMap ns/settings m1 keep 0->0  what requires it is preserved\nDeployment ns/web m1 keep 2->0  its policy preserves it\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"another placement of what is preserved no more": {preserving, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m2", "")))} },
