@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,7 +62,7 @@ func Occupant(ctx context.Context, member API, namespace string, except func(*me
 	for _, gvr := range resources {
 		occupant, err := occupantOf(ctx, member, gvr, namespace, func(o *metav1.PartialObjectMetadata) bool {
 			by := metav1.GetControllerOf(o)
-			return o.DeletionTimestamp == nil && !given(gvr, o.Name) && !except(o) &&
+			return o.DeletionTimestamp == nil && !given(gvr, o) && !except(o) &&
 				(by == nil || !kinds.Has(schema.FromAPIVersionAndKind(by.APIVersion, by.Kind).GroupKind()))
 		})
 		if err != nil || occupant != "" {
@@ -71,9 +72,10 @@ func Occupant(ctx context.Context, member API, namespace string, except func(*me
 	return "", nil
 }
 
-// given reports whether Kubernetes creates an object in every namespace.
-func given(gvr schema.GroupVersionResource, name string) bool {
-	return gvr.Group == "" && (gvr.Resource == "configmaps" && name == "kube-root-ca.crt" || gvr.Resource == "serviceaccounts" && name == "default")
+// given reports whether Kubernetes creates an object in every namespace. Before 1.24 that was a token of the ServiceAccount, too.
+func given(gvr schema.GroupVersionResource, o *metav1.PartialObjectMetadata) bool {
+	return gvr.Group == "" && (gvr.Resource == "configmaps" && o.Name == "kube-root-ca.crt" || gvr.Resource == "serviceaccounts" && o.Name == "default" ||
+		gvr.Resource == "secrets" && o.Annotations[corev1.ServiceAccountNameKey] == "default")
 }
 
 func occupantOf(ctx context.Context, member API, gvr schema.GroupVersionResource, namespace string, counts func(*metav1.PartialObjectMetadata) bool) (string, error) {

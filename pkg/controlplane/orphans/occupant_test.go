@@ -19,7 +19,7 @@ func whole(t *testing.T, objects ...runtime.Object) *member {
 	t.Helper()
 	m := newMember(t, objects...)
 	core := m.discovery.Resources[0]
-	for name, kind := range map[string]string{"serviceaccounts": "ServiceAccount", "persistentvolumeclaims": "PersistentVolumeClaim", "events": "Event", "namespaces": "Namespace"} {
+	for name, kind := range map[string]string{"serviceaccounts": "ServiceAccount", "persistentvolumeclaims": "PersistentVolumeClaim", "events": "Event", "secrets": "Secret", "namespaces": "Namespace"} {
 		core.APIResources = append(core.APIResources, metav1.APIResource{Name: name, Kind: kind, Namespaced: name != "namespaces", Verbs: core.APIResources[0].Verbs})
 	}
 	return m
@@ -33,6 +33,8 @@ func in(namespace, apiVersion, kind, name string, owners ...metav1.OwnerReferenc
 
 func TestOccupant(t *testing.T) {
 	now := metav1.Now()
+	token := in("ns", "v1", "Secret", "default-token-abcde")
+	token.Annotations = map[string]string{"kubernetes.io/service-account.name": "default"}
 	leaving := in("ns", "v1", "ConfigMap", "leaving")
 	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"f"}
 	for name, tc := range map[string]struct {
@@ -41,7 +43,7 @@ func TestOccupant(t *testing.T) {
 	}{
 		"empty": {nil, ""},
 		"what every namespace has": {[]runtime.Object{
-			in("ns", "v1", "ConfigMap", "kube-root-ca.crt"), in("ns", "v1", "ServiceAccount", "default"), in("ns", "v1", "Event", "e"),
+			in("ns", "v1", "ConfigMap", "kube-root-ca.crt"), in("ns", "v1", "ServiceAccount", "default"), in("ns", "v1", "Event", "e"), token,
 		}, ""},
 		"another namespace":          {[]runtime.Object{in("other", "v1", "ConfigMap", "mine")}, ""},
 		"a ConfigMap":                {[]runtime.Object{in("ns", "v1", "ConfigMap", "mine")}, "configmaps mine"},
@@ -59,7 +61,7 @@ func TestOccupant(t *testing.T) {
 			in("ns", "v1", "ConfigMap", "shared", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}),
 		}, "configmaps shared"},
 		"a name that is none": {[]runtime.Object{in("ns", "v1", "ConfigMap", "a\x1b[31m\n")}, "configmaps a[31m "},
-		"what is left out": {[]runtime.Object{in("ns", "v1", "ConfigMap", "ours")}, ""},
+		"what is left out":    {[]runtime.Object{in("ns", "v1", "ConfigMap", "ours")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Occupant(t.Context(), whole(t, tc.objects...), "ns", func(o *metav1.PartialObjectMetadata) bool { return o.Name == "ours" })
