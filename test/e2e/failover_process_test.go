@@ -35,17 +35,21 @@ func TestFailover_NoExecuteTaintMovesAWorkload(t *testing.T) {
 	})
 }
 
-// silence ends what reports the health of a member: its agent in Pull mode, else the member.
-func silence(t *testing.T, member string) {
+// silence ends, at once, what reports the health of members: the agent in Pull mode, else the member.
+func silence(t *testing.T, members ...string) {
 	t.Helper()
-	mode, err := value("", "", "cluster/"+member, "{.spec.syncMode}")
-	if err != nil {
-		t.Fatal(err)
+	for i, name := range members {
+		mode, err := value("", "", "cluster/"+name, "{.spec.syncMode}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode == "Pull" {
+			members[i] += "-agent"
+		}
 	}
-	if mode == "Pull" {
-		member += "-agent"
+	for _, name := range members {
+		processes{}.kill(t, name)
 	}
-	processes{}.kill(t, member)
 }
 
 // A member that stops loses its workloads to the others, and has nothing of them when it is back. When all members stop at
@@ -57,8 +61,7 @@ func TestFailover_DeadMembers(t *testing.T) {
 		return must(t, "get", "events", "-n", ns, "--field-selector", "reason=EvictWorkloadFromClusterSucceed", "-o", "jsonpath={.items[*].count}")
 	}
 	before := evictions()
-	silence(t, "member1")
-	silence(t, "member2")
+	silence(t, "member1", "member2")
 	within(t, 2*under.timeout(), all(tainted("member1", "NoExecute"), tainted("member2", "NoExecute"), func() error {
 		if out := must(t, "failover", "status"); !strings.Contains(out, "2 of 2 clusters failed at once") {
 			return fmt.Errorf("the status of the failover is\n%s", out)
