@@ -37,10 +37,10 @@ headline "a key of one namespace in a queue, while another namespace floods it: 
 go test -run '^$' -bench OtherTenant -benchtime 3x ./internal/controllers | grep '^Benchmark'
 
 headline "bindings a second in a namespace with 100 quotas, and in one without"
-go test -tags integration -run '^$' -bench Enforcement -benchtime 1x ./pkg/controlplane/controllers/federatedquota | grep '^Benchmark'
+go test -tags integration -run '^$' -bench Enforcement -benchtime 1x ./test/integration/controllers | grep '^Benchmark'
 
 headline "Services that span 5 clusters: change to consumer, writes, 200 Services with 50 endpoints each"
-go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlplane/controllermanager | grep '^Benchmark'
+go test -tags integration -run '^$' -bench Services -benchtime 1x ./test/integration/controllers | grep '^Benchmark'
 
 headline "resident memory of the metrics adapter, 5 members with 2,000 pods each"
 go test -tags integration -run '^$' -bench Adapter -benchtime 1x ./pkg/controlplane/metricsadapter | grep '^Benchmark'

@@ -43,10 +43,13 @@ fi
 # The packages, with what they and their unit tests import.
 module=$(go list -m)
 fields='{{range .Imports}} {{.}}{{end}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}'
-declare -A imports=() exported=() changed=() linted=() tested=() integrated=() left=()
+declare -A imports=() exported=() changed=() linted=() tested=() integrated=() rooms=() left=()
 while read -r dir list; do
 	imports[$dir]="$list "
 done < <(go list -e -f "{{if or .GoFiles .TestGoFiles .XTestGoFiles}}{{.ImportPath}}$fields{{end}}" ./... | sed "s#$module/#./#g")
+
+# Tests against API servers are in rooms. Each of their files names the packages that it covers.
+for dir in test/integration/*; do imports[./$dir]=" "; done
 
 gofiles=() mod='' kind=''
 for file in "${files[@]}"; do
@@ -85,6 +88,12 @@ for dir in "${own[@]}"; do unset "changed[$dir]"; done
 for dir in "${!changed[@]}"; do
 	if grep -qs '^//go:build integration' "$dir"/*_test.go; then integrated[$dir]=1; else tested[$dir]=1; fi
 done
+for dir in "${!changed[@]}"; do
+	for file in $(git grep -lE "^// Covers (.*, )?${dir#./}(, .*)?\.$" -- 'test/integration/*_test.go'); do
+		room=./${file%/*}
+		[[ -n ${integrated[$room]:-} ]] || rooms[$room]+=$(sed -n 's/^func \(Test[^(]*\)(.*/|\1/p' "$file" | tr -d '\n')
+	done
+done
 for dir in "${!imports[@]}"; do
 	for dependency in ${imports[$dir]}; do
 		[[ -z ${exported[$dependency]:-} || -n ${integrated[$dir]:-} ]] || tested[$dir]=1
@@ -92,10 +101,20 @@ for dir in "${!imports[@]}"; do
 done
 for dir in "${own[@]}"; do unset "tested[$dir]"; done
 
-# Tests against API servers mostly wait: they run beside the rest.
-if ((${#integrated[@]})); then
+# against runs tests against API servers: those of rooms that cover what changed, and those of whole packages.
+against() {
+	local room result=0
+	for room in "${!rooms[@]}"; do
+		go test -vet=off -tags integration -parallel 3 -run "^(${rooms[$room]:1})\$" "$room" || result=1
+	done
+	((${#integrated[@]} == 0)) || go test -vet=off -tags integration -parallel 3 "${!integrated[@]}" || result=1
+	return $result
+}
+
+# They mostly wait: they run beside the rest.
+if ((${#integrated[@]} + ${#rooms[@]})); then
 	set -m
-	step integration "packages: ${#integrated[@]}, with their unit tests" go test -vet=off -tags integration "${!integrated[@]}" &
+	step integration "packages: ${#integrated[@]}, with their unit tests${rooms[*]:+; in rooms:${rooms[*]//|/ }}" against &
 	lane=$!
 	trap 'trap - INT TERM; kill -- "-$lane" 2>/dev/null || true; exit 130' INT TERM
 	set +m

@@ -125,10 +125,10 @@ fingerprint() {
 }
 
 # integration runs the compiled tests of a package in its directory, as "go test" does, and
-# prints what they printed if they fail.
+# prints what they printed if they fail. Three tests of a room run at a time.
 integration() {
 	local from=$SECONDS out
-	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=60m 2>&1); then
+	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=60m -test.parallel=3 2>&1); then
 		echo "ok    $1  $((SECONDS - from)) s"
 	else
 		echo "$out"

@@ -119,23 +119,20 @@ func StartAll(tb testing.TB, specs ...Spec) []*Cluster {
 func Launch(tb testing.TB, spec Spec) (*Cluster, error) {
 	tb.Helper()
 	c := &Cluster{DataDir: spec.DataDir, LogFile: filepath.Join(tb.TempDir(), "kubelite.log"), spec: spec}
-	if err := c.launch(tb); err != nil {
+	if err := c.launch(Binary(tb, "kubelite")); err != nil {
 		if c.exited != nil && c.Running() {
 			c.Kill(tb)
 		}
 		return nil, err
 	}
 	tb.Cleanup(func() {
-		if tb.Failed() {
-			tb.Logf("the log of cluster %q ends with\n%s", spec.Name, c.tail())
-		}
+		c.explain(tb)
 		c.Stop(tb)
 	})
 	return c, nil
 }
 
-func (c *Cluster) launch(tb testing.TB) error {
-	binary := Binary(tb, "kubelite")
+func (c *Cluster) launch(binary string) error {
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return err
 	}
@@ -207,22 +204,41 @@ func (c *Cluster) wait() error {
 // Stop ends the cluster in order. It does nothing if it has ended.
 func (c *Cluster) Stop(tb testing.TB) {
 	tb.Helper()
+	if err := c.stop(); err != nil {
+		tb.Error(err)
+	}
+}
+
+func (c *Cluster) stop() error {
 	if c.Running() {
 		_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	}
 	select {
 	case <-c.exited:
+		return nil
 	case <-time.After(stopTimeout):
-		c.Kill(tb)
-		tb.Errorf("cluster %q did not stop within %s", c.spec.Name, stopTimeout)
+		c.kill()
+		return fmt.Errorf("cluster %q did not stop within %s", c.spec.Name, stopTimeout)
 	}
 }
 
 // Kill ends the cluster as a crash would.
 func (c *Cluster) Kill(tb testing.TB) {
 	tb.Helper()
+	c.kill()
+}
+
+func (c *Cluster) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.exited
+}
+
+// explain logs the end of the cluster's log when the test has failed.
+func (c *Cluster) explain(tb testing.TB) {
+	tb.Helper()
+	if tb.Failed() {
+		tb.Logf("the log of cluster %q ends with\n%s", c.spec.Name, c.tail())
+	}
 }
 
 // Restart starts a cluster again that was stopped or killed, on its data.
@@ -231,7 +247,7 @@ func (c *Cluster) Restart(tb testing.TB) {
 	if c.Running() {
 		c.Stop(tb)
 	}
-	if err := c.launch(tb); err != nil {
+	if err := c.launch(Binary(tb, "kubelite")); err != nil {
 		tb.Fatalf("starting cluster %q again: %v", c.spec.Name, err)
 	}
 }

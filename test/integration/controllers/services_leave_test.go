@@ -1,6 +1,6 @@
 //go:build integration
 
-package controllermanager_test
+package controllers_test
 
 import (
 	"context"
@@ -35,7 +35,7 @@ const removalLimit = 2 * time.Minute
 
 // membersLeave has m1, in Push mode, and m2, in Pull mode with an agent, leave while they provide, consume, export or
 // import a Service. m3 stays and is their counterpart.
-func (f *federation) membersLeave(t *testing.T) {
+func (f *servicesFederation) membersLeave(t *testing.T) {
 	for _, list := range []client.Object{&networkingv1alpha1.MultiClusterService{}, &policyv1alpha1.PropagationPolicy{}, &multiclusterv1alpha1.ServiceExport{}, &multiclusterv1alpha1.ServiceImport{}} {
 		f.must(f.plane.DeleteAllOf(t.Context(), list, client.InNamespace("default")))
 	}
@@ -102,7 +102,7 @@ func (f *federation) membersLeave(t *testing.T) {
 
 // addressLost has the Cluster of a running agent lose its address, which the agent sets again, and an administrator
 // replace it, which the agent leaves alone.
-func (f *federation) addressLost(t *testing.T, name string) {
+func (f *servicesFederation) addressLost(t *testing.T, name string) {
 	t.Helper()
 	own, cluster := f.servers[name].Config.Host, &clusterv1alpha1.Cluster{}
 	set := func(endpoint string) {
@@ -139,17 +139,17 @@ func exported(name string, from, to []string) []client.Object {
 		&multiclusterv1alpha1.ServiceImport{ObjectMeta: meta, Spec: multiclusterv1alpha1.ServiceImportSpec{
 			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}},
 		}},
-		policy(name+"-export", from,
+		servicesPolicy(name+"-export", from,
 			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: name},
 			policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceExport", Name: name}),
-		policy(name+"-import", to, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: name}),
+		servicesPolicy(name+"-import", to, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: name}),
 	}
 }
 
 // worksMade counts the Works that are created again in the namespaces of m1 and m2 from now on. The function that it
 // returns returns the marks of MultiClusterServices, of which there must be none, and other Works that were created more
 // than twice.
-func (f *federation) worksMade(t *testing.T) func(role string) map[string]int {
+func (f *servicesFederation) worksMade(t *testing.T) func(role string) map[string]int {
 	t.Helper()
 	now := &workv1alpha1.WorkList{}
 	f.must(f.plane.List(t.Context(), now))
@@ -191,7 +191,7 @@ func (f *federation) worksMade(t *testing.T) func(role string) map[string]int {
 	}
 }
 
-func (f *federation) unjoin(t *testing.T, name string) {
+func (f *servicesFederation) unjoin(t *testing.T, name string) {
 	t.Helper()
 	left, err := member.Unjoin(t.Context(), member.Deps{ControlPlane: f.plane, Member: f.members[name]}, member.UnjoinRequest{
 		Name: name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Wait: removalLimit,
@@ -201,7 +201,7 @@ func (f *federation) unjoin(t *testing.T, name string) {
 	}
 }
 
-func (f *federation) unregister(t *testing.T, name string) {
+func (f *servicesFederation) unregister(t *testing.T, name string) {
 	t.Helper()
 	left, err := member.Unregister(t.Context(), member.Deps{ControlPlane: f.plane, Member: f.members[name]}, member.UnregisterRequest{
 		Name: name, Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Agent: "karmada-agent", ClusterNamespace: clusterv1alpha1.NamespaceKarmadaCluster, Wait: removalLimit,
@@ -212,7 +212,7 @@ func (f *federation) unregister(t *testing.T, name string) {
 }
 
 // register runs an agent for a member until stop is called, and returns when the cluster is Ready.
-func (f *federation) register(t *testing.T, name string) (stop func()) {
+func (f *servicesFederation) register(t *testing.T, name string) (stop func()) {
 	t.Helper()
 	o := agent.NewOptions()
 	o.ClusterName, o.KarmadaKubeconfig, o.Kubeconfig = name, f.config.Kubeconfig, f.servers[name].Kubeconfig

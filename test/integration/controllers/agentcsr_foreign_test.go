@@ -1,6 +1,8 @@
 //go:build integration
 
-package agentcsr_test
+// Covers pkg/controlplane/controllers/agentcsr.
+
+package controllers_test
 
 import (
 	"context"
@@ -69,7 +71,7 @@ func contractRights(cluster string) []client.Object {
 
 // makeForeign gives an agent exactly the rights of the contract, as another
 // implementation had made them, and takes away what the control plane had made.
-func (p *plane) makeForeign(t *testing.T, cluster string) {
+func (p *agentPlane) makeForeign(t *testing.T, cluster string) {
 	t.Helper()
 	for _, obj := range contractRights(cluster) {
 		have, ok := obj.DeepCopyObject().(client.Object)
@@ -98,7 +100,8 @@ func (p *plane) makeForeign(t *testing.T, cluster string) {
 // implementation works with exactly the rights that it got then, until the cluster
 // is registered again.
 func TestAgent_OfAnotherImplementation(t *testing.T) {
-	p := start(t)
+	t.Parallel()
+	p := startAgentPlane(t)
 	agent := p.mustEnrol(t, "m1", "id-1")
 	touch := func(annotation string) {
 		t.Helper()
@@ -120,7 +123,7 @@ func TestAgent_OfAnotherImplementation(t *testing.T) {
 	p.makeForeign(t, "m1")
 	touch(`"touched":"1"`) // the control plane reconciles the cluster again
 	// Its next certificate does not change its rights either.
-	csr := request(t, "m1-next", agentcert.Subject("m1"))
+	csr := certificateRequest(t, "m1-next", agentcert.Subject("m1"))
 	p.must(t, agent.Client.Create(t.Context(), csr))
 	p.expect(t, "the next certificate", "m1-next", "Approved AutoApproved")
 	p.worksAsTheContractHasIt(t, agent)
@@ -144,7 +147,7 @@ func TestAgent_OfAnotherImplementation(t *testing.T) {
 }
 
 // worksAsTheContractHasIt makes the requests that the contract's agent makes.
-func (p *plane) worksAsTheContractHasIt(t *testing.T, agent *member.Identity) {
+func (p *agentPlane) worksAsTheContractHasIt(t *testing.T, agent *member.Identity) {
 	t.Helper()
 	ctx := t.Context()
 	c, err := client.New(agent.Config, client.Options{Scheme: p.admin.Scheme()})
@@ -186,7 +189,7 @@ func (p *plane) worksAsTheContractHasIt(t *testing.T, agent *member.Identity) {
 		{"list services", func() error { return c.List(ctx, &corev1.ServiceList{}) }},
 		{"list interpreter customizations", func() error { return c.List(ctx, &configv1alpha1.ResourceInterpreterCustomizationList{}) }},
 		{"list Works", func() error { return c.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace("karmada-es-m1")) }},
-		{"report on a Work", func() error { return report(t, c, "m1", shopWork, `{"replicas":1}`) }},
+		{"report on a Work", func() error { return reportStatus(t, c, "m1", shopWork, `{"replicas":1}`) }},
 		{"let a Work go", func() error {
 			if err := c.Get(ctx, client.ObjectKeyFromObject(work), work); err != nil {
 				return err

@@ -1,6 +1,8 @@
 //go:build integration
 
-package agentcsr_test
+// Covers pkg/controlplane/controllers/agentcsr.
+
+package controllers_test
 
 import (
 	"context"
@@ -21,9 +23,7 @@ import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -41,15 +41,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
-// live reads templates from the API server.
-type live struct{ client.Reader }
-
-func (l live) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(gvk)
-	return obj, l.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
-}
-
 const (
 	shopID       = "5d8a4c5e-0000-4000-8000-000000000001"
 	shopManifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"shop"}}`
@@ -60,7 +51,7 @@ var shopWork = names.Work("Deployment", "shop", "default")
 
 // federate makes a template whose binding targets clusters, and its Works, as the
 // scheduler and the binding controller do.
-func (p *plane) federate(t *testing.T, clusters ...string) {
+func (p *agentPlane) federate(t *testing.T, clusters ...string) {
 	t.Helper()
 	labels := map[string]string{"app": "shop"}
 	template := &appsv1.Deployment{
@@ -95,8 +86,8 @@ func shopWorkIn(cluster, name string) *workv1alpha1.Work {
 	}
 }
 
-// report writes what an agent reports about a Work of the template.
-func report(t *testing.T, c client.Client, cluster, work, status string) error {
+// reportStatus writes what an agent reports about a Work of the template.
+func reportStatus(t *testing.T, c client.Client, cluster, work, status string) error {
 	t.Helper()
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{
 		"conditions": []metav1.Condition{{Type: "Applied", Status: "True", Reason: "r", Message: "m\x1b[2J", LastTransitionTime: metav1.Now()}},
@@ -112,7 +103,7 @@ func report(t *testing.T, c client.Client, cluster, work, status string) error {
 	return c.Status().Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", patch))
 }
 
-func (p *plane) must(t *testing.T, err error) {
+func (p *agentPlane) must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -122,14 +113,15 @@ func (p *plane) must(t *testing.T, err error) {
 // TestAgent_AllowedVerbsHostileContent has the agent of a compromised cluster use
 // what it may write to harm others.
 func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
-	p := start(t, func(ctx context.Context, mgr manager.Manager) error {
+	t.Parallel()
+	p := startAgentPlane(t, func(ctx context.Context, mgr manager.Manager) error {
 		e := env.New(mgr)
 		e.Interpreter = interpreter.New()
 		return bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: live{mgr.GetAPIReader()}})
 	})
 	evil, good := p.mustEnrol(t, "evil", "id-1"), p.mustEnrol(t, "good", "id-2")
 	p.federate(t, "evil", "good")
-	p.must(t, report(t, good.Client, "good", shopWork, `{"replicas":2,"readyReplicas":2}`))
+	p.must(t, reportStatus(t, good.Client, "good", shopWork, `{"replicas":2,"readyReplicas":2}`))
 	t.Run("statuses", func(t *testing.T) { p.survivesStatuses(t, evil) })
 	t.Run("Works", func(t *testing.T) { p.refusesWorks(t, evil) })
 	t.Run("where the cluster is", func(t *testing.T) { p.refusesEndpoints(t, evil) })
@@ -141,7 +133,7 @@ func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
 
 // survivesStatuses reports statuses of all sorts from one cluster; the replicas of
 // the other are always shown.
-func (p *plane) survivesStatuses(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) survivesStatuses(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	for _, tc := range []struct {
 		status string
@@ -155,7 +147,7 @@ func (p *plane) survivesStatuses(t *testing.T, evil *member.Identity) {
 		{`{"readyReplicas":3,"x":"` + strings.Repeat("x", 100<<10) + `"}`, 2},
 		{`{"replicas":3,"readyReplicas":3}`, 5},
 	} {
-		p.must(t, report(t, evil.Client, "evil", shopWork, tc.status))
+		p.must(t, reportStatus(t, evil.Client, "evil", shopWork, tc.status))
 		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 			template := &appsv1.Deployment{}
 			if err := p.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "shop"}, template); err != nil {
@@ -182,7 +174,7 @@ func (p *plane) survivesStatuses(t *testing.T, evil *member.Identity) {
 }
 
 // keepsRoomInClusters fills the Cluster of an agent as far as it may: an administrator can cordon and label it afterwards.
-func (p *plane) keepsRoomInClusters(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) keepsRoomInClusters(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	own := func() *clusterv1alpha1.Cluster {
 		c := &clusterv1alpha1.Cluster{}
@@ -194,7 +186,7 @@ func (p *plane) keepsRoomInClusters(t *testing.T, evil *member.Identity) {
 		c := own()
 		c.Status.RemedyActions = append(c.Status.RemedyActions, strings.Repeat(fmt.Sprint(i%10), size))
 		err := evil.Client.Status().Update(t.Context(), c)
-		if err == nil {
+		if err == nil || apierrors.IsConflict(err) { // the control plane may write it meanwhile
 			continue
 		}
 		if !apierrors.IsInvalid(err) {
@@ -221,7 +213,7 @@ func (p *plane) keepsRoomInClusters(t *testing.T, evil *member.Identity) {
 }
 
 // refusesWorks writes Works that claim what is not the agent's to say.
-func (p *plane) refusesWorks(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) refusesWorks(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	c := evil.Client
 	slice := func(change func(*workv1alpha1.Work)) *workv1alpha1.Work {
@@ -280,8 +272,8 @@ func (p *plane) refusesWorks(t *testing.T, evil *member.Identity) {
 	}
 	// A Work that claims the binding and was there before these rules.
 	p.must(t, p.admin.Create(t.Context(), shopWorkIn("evil", "forged")))
-	p.must(t, report(t, c, "evil", "forged", `{"replicas":100,"readyReplicas":100}`))
-	p.must(t, report(t, c, "evil", shopWork, `{"replicas":1,"readyReplicas":1}`))
+	p.must(t, reportStatus(t, c, "evil", "forged", `{"replicas":100,"readyReplicas":100}`))
+	p.must(t, reportStatus(t, c, "evil", shopWork, `{"replicas":1,"readyReplicas":1}`))
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		template := &appsv1.Deployment{}
 		if err := p.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "shop"}, template); err != nil {
@@ -295,7 +287,7 @@ func (p *plane) refusesWorks(t *testing.T, evil *member.Identity) {
 }
 
 // refusesMetadata ties objects that the agent may write to others.
-func (p *plane) refusesMetadata(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) refusesMetadata(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
@@ -327,7 +319,7 @@ func (p *plane) refusesMetadata(t *testing.T, evil *member.Identity) {
 
 // refusesEndpoints sets the address of the cluster to one to which the control plane must not connect, and changes
 // what was recorded at registration.
-func (p *plane) refusesEndpoints(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) refusesEndpoints(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	merge := func(c client.Client, patch string) error {
 		target := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}
@@ -354,15 +346,14 @@ func (p *plane) refusesEndpoints(t *testing.T, evil *member.Identity) {
 	p.must(t, merge(evil.Client, `{"metadata":{"annotations":{"note":"x"}}}`))
 }
 
-// TestEnrol_DescribesTheCluster: what policies choose a cluster by comes with the
+// describesTheCluster: what policies choose a cluster by comes with the
 // request, once.
-func TestEnrol_DescribesTheCluster(t *testing.T) {
-	p := start(t)
+func (p *agentPlane) describesTheCluster(t *testing.T) {
 	enrol := func(d agentcert.Description) (*member.Identity, error) {
 		token := p.token(t)
 		server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
 		p.must(t, err)
-		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "m1", ID: "id-1", Token: token.String(), Description: d, Timeout: 2 * time.Minute}, nil)
+		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "described", ID: "id-described", Token: token.String(), Description: d, Timeout: 2 * time.Minute}, nil)
 	}
 	if _, err := enrol(agentcert.Description{Region: "no label!"}); err == nil || !strings.Contains(err.Error(), "spec.region") {
 		t.Errorf("an impossible region: %v", err)
@@ -373,7 +364,7 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		cluster := &clusterv1alpha1.Cluster{}
-		p.must(t, p.admin.Get(t.Context(), client.ObjectKey{Name: "m1"}, cluster))
+		p.must(t, p.admin.Get(t.Context(), client.ObjectKey{Name: "described"}, cluster))
 		if cluster.Spec.Provider != want.Provider || cluster.Spec.Region != want.Region || !slices.Equal(cluster.Spec.Zones, want.Zones) {
 			t.Errorf("got %+v", cluster.Spec)
 		}
@@ -381,12 +372,12 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 }
 
 // boundsRequests makes certificate requests that stay pending.
-func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) boundsRequests(t *testing.T, evil *member.Identity) {
 	t.Helper()
-	server := request(t, "evil-server", agentcert.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+	server := certificateRequest(t, "evil-server", agentcert.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
 		s.SignerName = "kubernetes.io/kubelet-serving"
 	})
-	large := request(t, "evil-large", agentcert.Subject("evil"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	large := certificateRequest(t, "evil-large", agentcert.Subject("evil"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
 		r.DNSNames = []string{strings.Repeat("x", 20<<10)}
 	})
 	for _, csr := range []*certificatesv1.CertificateSigningRequest{server, large} {
@@ -395,7 +386,7 @@ func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 		}
 	}
 	for i := range 12 {
-		p.must(t, evil.Client.Create(t.Context(), request(t, fmt.Sprintf("evil-open-%d", i), agentcert.Subject("good"))))
+		p.must(t, evil.Client.Create(t.Context(), certificateRequest(t, fmt.Sprintf("evil-open-%d", i), agentcert.Subject("good"))))
 	}
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		list := &certificatesv1.CertificateSigningRequestList{}
@@ -417,7 +408,7 @@ func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 }
 
 // hasAFlow asks which flow schema and priority level the requests of an agent and of the roles of the control plane are of.
-func (p *plane) hasAFlow(t *testing.T, evil *member.Identity) {
+func (p *agentPlane) hasAFlow(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	role := rest.CopyConfig(p.home.Config)
 	role.Impersonate.UserName = components.UserOf(components.Scheduler)

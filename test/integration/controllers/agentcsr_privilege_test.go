@@ -1,6 +1,8 @@
 //go:build integration
 
-package agentcsr_test
+// Covers pkg/controlplane/controllers/agentcsr.
+
+package controllers_test
 
 import (
 	"bytes"
@@ -38,8 +40,8 @@ type attempt struct {
 
 func (a attempt) String() string { return a.verb + " " + a.path }
 
-// methods are the HTTP methods of verbs.
-var methods = map[string]string{
+// apiMethods are the HTTP methods of verbs.
+var apiMethods = map[string]string{
 	"get": http.MethodGet, "list": http.MethodGet, "watch": http.MethodGet, "create": http.MethodPost,
 	"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete,
 }
@@ -79,7 +81,7 @@ func attempts(t *testing.T, config *rest.Config, namespaces, objects []string) [
 		}
 		for _, r := range list.APIResources {
 			for _, verb := range append(slices.Clone(r.Verbs), verbsOf(r)...) {
-				if methods[verb] == "" || everyUser(group, r.Name, verb) {
+				if apiMethods[verb] == "" || everyUser(group, r.Name, verb) {
 					continue
 				}
 				spaces := namespaces
@@ -130,13 +132,13 @@ func attemptsOn(prefix, gv, space, verb string, r metav1.APIResource, objects []
 		if sub != "" {
 			path += "/" + sub
 		}
-		out = append(out, attempt{verb, path, body(gv, space, verb, r.Kind, name)})
+		out = append(out, attempt{verb, path, attemptBody(gv, space, verb, r.Kind, name)})
 	}
 	return out
 }
 
-// body is an object that is valid where an agent may create one at all.
-func body(gv, space, verb, kind, name string) []byte {
+// attemptBody is an object that is valid where an agent may create one at all.
+func attemptBody(gv, space, verb, kind, name string) []byte {
 	if verb == "patch" {
 		return []byte(`{"metadata":{"labels":{"a":"b"}}}`)
 	}
@@ -165,9 +167,9 @@ func body(gv, space, verb, kind, name string) []byte {
 	return data
 }
 
-// try makes a request and returns the status code.
-func try(ctx context.Context, c *http.Client, host string, a attempt) (int, string, error) {
-	req, err := http.NewRequestWithContext(ctx, methods[a.verb], host+a.path, bytes.NewReader(a.body))
+// tryAttempt makes a request and returns the status code.
+func tryAttempt(ctx context.Context, c *http.Client, host string, a attempt) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, apiMethods[a.verb], host+a.path, bytes.NewReader(a.body))
 	if err != nil {
 		return 0, "", err
 	}
@@ -185,7 +187,8 @@ func try(ctx context.Context, c *http.Client, host string, a attempt) (int, stri
 }
 
 func TestAgent_IsDeniedAllThatIsNotItsOwn(t *testing.T) {
-	p := start(t)
+	t.Parallel()
+	p := startAgentPlane(t)
 	own, other := p.mustEnrol(t, "m1", "id-1"), p.mustEnrol(t, "m2", "id-2")
 	furnish(t, p.admin, other)
 	httpClient, err := rest.HTTPClientFor(own.Config)
@@ -205,7 +208,7 @@ func TestAgent_IsDeniedAllThatIsNotItsOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			count := 0
 			for _, a := range attempts(t, p.home.Config, tc.namespaces, tc.objects) {
-				code, text, err := try(t.Context(), httpClient, own.Config.Host, a)
+				code, text, err := tryAttempt(t.Context(), httpClient, own.Config.Host, a)
 				if err != nil {
 					t.Fatalf("%s: %v", a, err)
 				}
@@ -388,14 +391,13 @@ func keepsDecisions(t *testing.T, admin client.Client, i *member.Identity) {
 	}
 }
 
-func TestAgent_LosesItsRightsWithItsCluster(t *testing.T) {
-	p := start(t)
-	i := p.mustEnrol(t, "m1", "id-1")
-	if err := p.admin.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
+func (p *agentPlane) takesRightsBack(t *testing.T) {
+	i := p.mustEnrol(t, "removed", "id-removed")
+	if err := p.admin.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "removed"}}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		err := i.Client.Get(ctx, client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{})
+		err := i.Client.Get(ctx, client.ObjectKey{Name: "removed"}, &clusterv1alpha1.Cluster{})
 		if err == nil || !strings.Contains(err.Error(), "forbidden") {
 			return fmt.Errorf("it still gets an answer: %w", err)
 		}

@@ -1,6 +1,6 @@
 //go:build integration
 
-package federatedhpa_test
+package controllers_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-func (e *env) testTwoScalers(t *testing.T) {
+func (e *autoscalingEnv) testTwoScalers(t *testing.T) {
 	e.workload(t, "twice", 1, "m1", "m2")
 	e.run(t, "m1", "twice", 1)
 	e.run(t, "m2", "twice", 0)
@@ -36,16 +36,16 @@ func (e *env) testTwoScalers(t *testing.T) {
 	e.event(t, "first", "AnotherScaler", `HorizontalPodAutoscaler "native" scales the same target`)
 }
 
-func (e *env) nativeHPA(name, target string, labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler {
+func (e *autoscalingEnv) nativeHPA(name, target string, labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler {
 	return &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name, Labels: labels},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}, MaxReplicas: 5,
 		},
 	}
 }
 
-func (e *env) testZero(t *testing.T) {
+func (e *autoscalingEnv) testZero(t *testing.T) {
 	e.workload(t, "zero", 0, "m1", "m2")
 	e.run(t, "m1", "zero", 1)
 	e.run(t, "m2", "zero", 0)
@@ -53,10 +53,10 @@ func (e *env) testZero(t *testing.T) {
 	e.replicas(t, "zero", 1)
 }
 
-func (e *env) testCron(t *testing.T) {
-	e.create(t, deployment("clock", 0))
+func (e *autoscalingEnv) testCron(t *testing.T) {
+	e.create(t, autoscalingDeployment("clock", 0))
 	cron := func(name, schedule string, ref autoscalingv2.CrossVersionObjectReference, rule autoscalingv1alpha1.CronFederatedHPARule) {
-		c := &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		c := &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name}}
 		rule.Name, rule.Schedule, rule.FailedHistoryLimit = "a", schedule, new(int32(0))
 		c.Spec.ScaleTargetRef, c.Spec.Rules = ref, []autoscalingv1alpha1.CronFederatedHPARule{rule}
 		e.create(t, c)
@@ -76,7 +76,7 @@ func (e *env) testCron(t *testing.T) {
 	e.event(t, "gone", "ScaleFailed", `deployments.apps "gone" not found`)
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		c := &autoscalingv1alpha1.CronFederatedHPA{}
-		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "up"}, c); err != nil {
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: autoscalingNamespace, Name: "up"}, c); err != nil {
 			return err
 		}
 		if h := c.Status.ExecutionHistories; len(h) != 1 || h[0].NextExecutionTime == nil || len(h[0].SuccessfulExecutions) == 0 || *h[0].SuccessfulExecutions[0].AppliedReplicas != 3 {
@@ -85,11 +85,11 @@ func (e *env) testCron(t *testing.T) {
 		return nil
 	})
 	for _, name := range []string{"up", "bounds", "crossing", "grammar", "gone"} {
-		e.remove(t, &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+		e.remove(t, &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name}})
 	}
 }
 
-func (e *env) testNative(t *testing.T) {
+func (e *autoscalingEnv) testNative(t *testing.T) {
 	e.workload(t, "native", 2, "m1", "m2")
 	h := e.nativeHPA("member-side", "native", map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "x"})
 	e.create(t, h)
@@ -101,7 +101,7 @@ func (e *env) testNative(t *testing.T) {
 		t.Helper()
 		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 			d := &appsv1.Deployment{}
-			if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "native"}, d); err != nil {
+			if err := e.client.Get(ctx, client.ObjectKey{Namespace: autoscalingNamespace, Name: "native"}, d); err != nil {
 				return err
 			}
 			if (d.Labels[workv1alpha2.RetainReplicasLabel] == "true") != want {
@@ -113,7 +113,7 @@ func (e *env) testNative(t *testing.T) {
 	marked(true)
 	// The label is restored when it is removed by hand.
 	unmark := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, workv1alpha2.RetainReplicasLabel)
-	native := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native"}}
+	native := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: "native"}}
 	if err := e.client.Patch(t.Context(), native, client.RawPatch("application/merge-patch+json", []byte(unmark))); err != nil {
 		t.Fatal(err)
 	}
@@ -125,8 +125,8 @@ func (e *env) testNative(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	status(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native"}}, `{"status":{"replicas":5}}`)
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native-deployment"}}
+	status(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: "native"}}, `{"status":{"replicas":5}}`)
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: "native-deployment"}}
 	status(b, `{"status":{"schedulerObservedGeneration":1,"aggregatedStatus":[{"clusterName":"m1","status":{"replicas":3}},{"clusterName":"m2","status":{"replicas":2}}]}}`)
 	e.replicas(t, "native", 5)
 	e.remove(t, h)

@@ -1,6 +1,6 @@
 //go:build integration
 
-package binding_test
+package controllers_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 
 // works returns the UIDs of the Works of a binding by namespace. Works that are being
 // deleted are an error: the objects in the clusters would be deleted.
-func (p *plane) works(binding string) map[string]types.UID {
+func (p *bindingPlane) works(binding string) map[string]types.UID {
 	p.Helper()
 	list := &workv1alpha1.WorkList{}
 	p.must(p.client.List(p.Context(), list))
@@ -44,7 +44,7 @@ func (p *plane) works(binding string) map[string]types.UID {
 	return out
 }
 
-func (p *plane) binding(name string) *workv1alpha2.ResourceBinding {
+func (p *bindingPlane) binding(name string) *workv1alpha2.ResourceBinding {
 	p.Helper()
 	b := &workv1alpha2.ResourceBinding{}
 	p.must(p.client.Get(p.Context(), client.ObjectKey{Namespace: "default", Name: name}, b))
@@ -52,10 +52,10 @@ func (p *plane) binding(name string) *workv1alpha2.ResourceBinding {
 }
 
 // replaced waits until a binding was deleted and created again.
-func (p *plane) replaced(before *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
+func (p *bindingPlane) replaced(before *workv1alpha2.ResourceBinding) *workv1alpha2.ResourceBinding {
 	p.Helper()
 	b := &workv1alpha2.ResourceBinding{}
-	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(p.T, bindingLimit, func(ctx context.Context) error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(before), b); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (p *plane) replaced(before *workv1alpha2.ResourceBinding) *workv1alpha2.Res
 	return b
 }
 
-func (p *plane) sameWorks(binding string, want map[string]types.UID) {
+func (p *bindingPlane) sameWorks(binding string, want map[string]types.UID) {
 	p.Helper()
 	if got := p.works(binding); fmt.Sprint(got) != fmt.Sprint(want) {
 		p.Errorf("the works of %s are %v, not %v", binding, got, want)
@@ -75,7 +75,7 @@ func (p *plane) sameWorks(binding string, want map[string]types.UID) {
 }
 
 // bindingGone deletes a binding by hand.
-func (p *plane) bindingGone(t *testing.T) {
+func (p *bindingPlane) bindingGone(t *testing.T) {
 	p = p.in(t)
 	before := p.binding("nginx-deployment")
 	works := p.works("nginx-deployment")
@@ -97,10 +97,10 @@ func guestbook(value string) *unstructured.Unstructured {
 	}}
 }
 
-// later waits for the second after a time: the age of a CRD is compared in seconds.
-func later(t *testing.T, than metav1.Time) {
+// nextSecond waits for the second after a time: the age of a CRD is compared in seconds.
+func nextSecond(t *testing.T, than metav1.Time) {
 	t.Helper()
-	testenv.Eventually(t, eventLimit, func(context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(context.Context) error {
 		if now := time.Now(); now.Unix() <= than.Unix() {
 			return fmt.Errorf("it is still %s", now)
 		}
@@ -109,13 +109,13 @@ func later(t *testing.T, than metav1.Time) {
 }
 
 // typeGone deletes a CRD whose objects are propagated.
-func (p *plane) typeGone(t *testing.T) {
+func (p *bindingPlane) typeGone(t *testing.T) {
 	p = p.in(t)
 	before := p.binding("g-guestbook")
 	works := p.works("g-guestbook")
 	crd := definition("example.io", "v1", "guestbooks", "Guestbook", apiextensionsv1.NamespaceScoped)
 	p.must(p.client.Delete(t.Context(), crd.DeepCopy()))
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the CRD is still there: %w", err)
 		}
@@ -127,12 +127,12 @@ func (p *plane) typeGone(t *testing.T) {
 		return nil
 	})
 	p.sameWorks("g-guestbook", works)
-	later(t, before.CreationTimestamp)
+	nextSecond(t, before.CreationTimestamp)
 
 	// Deleting the binding deletes nothing either, nor does the CRD that comes back.
 	p.must(client.IgnoreNotFound(p.client.Delete(t.Context(), before.DeepCopy())))
 	p.must(p.client.Create(t.Context(), crd.DeepCopy()))
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error { return p.client.Create(ctx, guestbook("2")) })
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error { return p.client.Create(ctx, guestbook("2")) })
 	after := p.replaced(before)
 	if meta.FindStatusCondition(after.Status.Conditions, workv1alpha2.Deliverable) != nil {
 		t.Errorf("the conditions are %v", after.Status.Conditions)
@@ -141,7 +141,7 @@ func (p *plane) typeGone(t *testing.T) {
 	p.sameWorks("g-guestbook", works)
 
 	p.must(p.client.Delete(t.Context(), guestbook("")))
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
 		list := &workv1alpha1.WorkList{}
 		if err := p.client.List(ctx, list, client.InNamespace("karmada-es-m2")); err != nil {
 			return err

@@ -1,6 +1,8 @@
 //go:build integration
 
-package execution_test
+// Covers pkg/controlplane/controllers/execution.
+
+package controllers_test
 
 import (
 	"context"
@@ -23,8 +25,9 @@ import (
 // TestMemberSide_Writes counts the writes of many Deployments that become ready
 // at the same time.
 func TestMemberSide_Writes(t *testing.T) {
+	t.Parallel()
 	const n = 100
-	f := newFederation(t)
+	f := newMemberFederation(t)
 	f.join(t)
 	before := f.writes(t)
 	cpu := cpuTime()
@@ -33,7 +36,7 @@ func TestMemberSide_Writes(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() {
 			for i := worker; i < n; i += 8 {
-				f.propagate(t, strings.Replace(strings.ReplaceAll(nginx, "nginx", fmt.Sprintf("app%03d", i)), "replicas: 2", "replicas: 1", 1))
+				f.propagate(t, strings.Replace(strings.ReplaceAll(memberNginx, "nginx", fmt.Sprintf("app%03d", i)), "replicas: 2", "replicas: 1", 1))
 			}
 		})
 	}
@@ -84,7 +87,7 @@ func cpuTime() time.Duration {
 var requestTotal = regexp.MustCompile(`(?m)^apiserver_request_total\{([^}]*)\} (\S+)$`)
 
 // writes returns the number of write requests to the control plane so far.
-func (f *federation) writes(t *testing.T) map[string]int {
+func (f *memberFederation) writes(t *testing.T) map[string]int {
 	t.Helper()
 	data, err := kubernetes.NewForConfigOrDie(f.plane.Config).RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	must(t, err)

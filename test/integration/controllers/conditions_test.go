@@ -1,6 +1,8 @@
 //go:build integration
 
-package conditions_test
+// Covers pkg/domain/conditions.
+
+package controllers_test
 
 import (
 	"testing"
@@ -9,13 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/domain/conditions/conditionstest"
 )
 
-// stored creates the template of a fixture, so that each status of it goes through the
+// storedTemplate creates the template of a fixture, so that each status of it goes through the
 // API server.
-func stored(t *testing.T, c client.Client, f *conditionstest.Fixture) {
+func storedTemplate(t *testing.T, c client.Client, f *conditionstest.Fixture) {
 	t.Helper()
 	f.Template.SetResourceVersion("")
 	f.Template.SetName("")
@@ -53,7 +54,8 @@ func stored(t *testing.T, c client.Client, f *conditionstest.Fixture) {
 // TestStatus_IsAccepted writes computed statuses to a real API server, which rejects
 // inconsistent conditions of Jobs.
 func TestStatus_IsAccepted(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
+	t.Parallel()
+	cluster := apiServer(t)
 	c, err := client.New(cluster.Config, client.Options{Scheme: runtime.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +63,7 @@ func TestStatus_IsAccepted(t *testing.T) {
 	for _, w := range conditionstest.Workloads() {
 		t.Run(w.Kind, func(t *testing.T) {
 			f := conditionstest.New(t, w.APIVersion, w.Kind, w.Spec, 2, 2)
-			stored(t, c, f)
+			storedTemplate(t, c, f)
 			for _, stage := range w.Stages() {
 				f.Report(stage.Ready, stage.Reports...).Aggregate()
 			}
@@ -75,7 +77,7 @@ func TestStatus_IsAccepted(t *testing.T) {
 			done   = `{"succeeded":1,"startTime":"2026-01-01T11:05:00Z","completionTime":"2026-01-01T11:06:00Z","conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}`
 		)
 		f := conditionstest.New(t, "batch/v1", "Job", `{"completions":2,"parallelism":2}`, 1, 1)
-		stored(t, c, f)
+		storedTemplate(t, c, f)
 		f.Report(false, failed, "-").Aggregate()
 		f.Report(false, failed, active).Aggregate()
 		f.Report(false, failed, done).Aggregate()

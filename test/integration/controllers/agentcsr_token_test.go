@@ -1,6 +1,6 @@
 //go:build integration
 
-package agentcsr_test
+package controllers_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 )
 
 // remove deletes a cluster and waits until its agent has lost its rights.
-func (p *plane) remove(t *testing.T, i *member.Identity) {
+func (p *agentPlane) remove(t *testing.T, i *member.Identity) {
 	t.Helper()
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: i.Cluster}}
 	p.must(t, p.admin.Delete(t.Context(), cluster))
@@ -45,16 +45,15 @@ func denied(ctx context.Context, i *member.Identity) error {
 	return nil
 }
 
-// TestToken_AfterDeletion: a token that registered a cluster is of no use once the
+// endsToken: a token that registered a cluster is of no use once the
 // cluster was deleted, so that its holder cannot give the old certificate its rights
 // back.
-func TestToken_AfterDeletion(t *testing.T) {
-	p := start(t)
+func (p *agentPlane) endsToken(t *testing.T) {
 	token := p.token(t)
-	old, err := p.enrol(t, token, "m1", "id-1")
+	old, err := p.enrol(t, token, "deleted", "id-deleted")
 	p.must(t, err)
 	// While the cluster is there its own token works again.
-	again, err := p.enrol(t, token, "m1", "id-1")
+	again, err := p.enrol(t, token, "deleted", "id-deleted")
 	if err != nil || again.New {
 		t.Fatalf("again: %v", err)
 	}
@@ -62,8 +61,8 @@ func TestToken_AfterDeletion(t *testing.T) {
 	// request is made before, and the approver must not answer from what it knew.
 	c := p.asToken(t, token)
 	p.remove(t, old)
-	for name, cluster := range map[string]string{"revive": "m1", "other": "m2"} {
-		csr := request(t, name, agentcert.Subject(cluster))
+	for name, cluster := range map[string]string{"revive": "deleted", "other": "after-deletion"} {
+		csr := certificateRequest(t, name, agentcert.Subject(cluster))
 		if err := c.Create(t.Context(), csr); err != nil {
 			if !apierrors.IsUnauthorized(err) {
 				t.Errorf("%s: %v", name, err)
@@ -71,7 +70,7 @@ func TestToken_AfterDeletion(t *testing.T) {
 			continue // the token is gone already
 		}
 		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-			got, err := outcome(ctx, p.admin, name)
+			got, err := requestOutcome(ctx, p.admin, name)
 			if err == nil && !strings.HasPrefix(got, "Denied Token") {
 				return fmt.Errorf("%s: answered %q", name, got)
 			}
@@ -91,22 +90,23 @@ func TestToken_AfterDeletion(t *testing.T) {
 	}
 	clusters := &clusterv1alpha1.ClusterList{}
 	p.must(t, p.admin.List(t.Context(), clusters))
-	if len(clusters.Items) != 0 {
-		t.Errorf("%d clusters", len(clusters.Items))
+	for i := range clusters.Items {
+		if name := clusters.Items[i].Name; name == "deleted" || name == "after-deletion" {
+			t.Errorf("cluster %q is there", name)
+		}
 	}
 }
 
-// TestToken_LoserOfARaceKeepsIt: two clusters ask for one name at the same time. One
+// leavesTokenToLoser: two clusters ask for one name at the same time. One
 // gets it; the other's token is good for another name.
-func TestToken_LoserOfARaceKeepsIt(t *testing.T) {
-	p := start(t)
+func (p *agentPlane) leavesTokenToLoser(t *testing.T) {
 	for round := range 5 {
-		name := fmt.Sprintf("m%d", round)
+		name := fmt.Sprintf("race%d", round)
 		tokens := []registration.Token{p.token(t), p.token(t)}
 		errs := make([]error, 2)
 		var wg sync.WaitGroup
 		for i := range tokens {
-			wg.Go(func() { _, errs[i] = p.enrol(t, tokens[i], name, fmt.Sprintf("id-%d-%d", round, i)) })
+			wg.Go(func() { _, errs[i] = p.enrol(t, tokens[i], name, fmt.Sprintf("id-race-%d-%d", round, i)) })
 		}
 		wg.Wait()
 		loser := 0
@@ -116,22 +116,21 @@ func TestToken_LoserOfARaceKeepsIt(t *testing.T) {
 		if errs[loser] == nil || errs[1-loser] != nil || !strings.Contains(errs[loser].Error(), "taken") {
 			t.Fatalf("round %d: %v", round, errs)
 		}
-		if _, err := p.enrol(t, tokens[loser], name+"-b", fmt.Sprintf("id-%d-%d", round, loser)); err != nil {
+		if _, err := p.enrol(t, tokens[loser], name+"-b", fmt.Sprintf("id-race-%d-%d", round, loser)); err != nil {
 			t.Errorf("round %d: the loser's token: %v", round, err)
 		}
 	}
 }
 
-// TestToken_OneOfTwoNames: one token, two names at the same time.
-func TestToken_OneOfTwoNames(t *testing.T) {
-	p := start(t)
+// acceptsOneOfTwoNames: one token, two names at the same time.
+func (p *agentPlane) acceptsOneOfTwoNames(t *testing.T) {
 	for round := range 5 {
 		token := p.token(t)
 		errs := make([]error, 2)
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
-				_, errs[i] = p.enrol(t, token, fmt.Sprintf("m%d-%d", round, i), fmt.Sprintf("id-%d-%d", round, i))
+				_, errs[i] = p.enrol(t, token, fmt.Sprintf("either%d-%d", round, i), fmt.Sprintf("id-either-%d-%d", round, i))
 			})
 		}
 		wg.Wait()

@@ -1,6 +1,6 @@
 //go:build integration
 
-package controllermanager_test
+package controllers_test
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ const (
 // second.
 func BenchmarkServices(b *testing.B) {
 	members := []string{"m1", "m2", "m3", "m4", "m5"}
-	f := newFederation(b, members...)
+	f := newServicesFederation(b, members...)
 	f.create(b, f.plane, service("web"), crossCluster("web", []string{"m1"}, []string{"m5"}))
 	f.create(b, f.members["m1"], slice("web", "web-a", "10.1.0.1"))
 	f.wantSlices("m5", "web", "m1-web-a=10.1.0.1")
@@ -68,7 +68,7 @@ func heap() uint64 {
 
 // measureChanges changes a slice and returns how long each change took to the consumer,
 // and how many writes of Works each took.
-func (f *federation) measureChanges(b *testing.B) ([]time.Duration, float64) {
+func (f *servicesFederation) measureChanges(b *testing.B) ([]time.Duration, float64) {
 	b.Helper()
 	works, err := f.plane.Watch(b.Context(), &workv1alpha1.WorkList{})
 	f.must(err)
@@ -104,7 +104,7 @@ func (f *federation) measureChanges(b *testing.B) ([]time.Duration, float64) {
 
 // measureBusy changes the first endpoint of a slice many times a second and returns how long each change took until a
 // consumer has it or a later one.
-func (f *federation) measureBusy(b *testing.B) []time.Duration {
+func (f *servicesFederation) measureBusy(b *testing.B) []time.Duration {
 	b.Helper()
 	there, err := f.members["m5"].Watch(b.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "many-0"})
 	f.must(err)
@@ -146,7 +146,7 @@ func (f *federation) measureBusy(b *testing.B) []time.Duration {
 
 // measureMany creates many Services, of which each cluster provides some, and returns how
 // long it took until all other clusters have their slices.
-func (f *federation) measureMany(b *testing.B, members []string) time.Duration {
+func (f *servicesFederation) measureMany(b *testing.B, members []string) time.Duration {
 	b.Helper()
 	addresses := make([]string, benchEndpoints)
 	for i := range addresses {

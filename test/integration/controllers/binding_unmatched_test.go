@@ -1,6 +1,8 @@
 //go:build integration
 
-package binding_test
+// Covers pkg/controlplane/controllers/binding.
+
+package controllers_test
 
 import (
 	"context"
@@ -18,7 +20,7 @@ import (
 
 // unmatched waits until the named objects, and no others, have one event each that
 // no policy matches them.
-func (p *plane) unmatched(want ...string) {
+func (p *bindingPlane) unmatched(want ...string) {
 	p.Helper()
 	testenv.Eventually(p.T, time.Minute, func(ctx context.Context) error {
 		var list corev1.EventList
@@ -44,15 +46,16 @@ func (p *plane) unmatched(want ...string) {
 }
 
 func TestNoPolicy_OneEventAndNoneForWhatKubernetesMakes(t *testing.T) {
-	p := newPlane(t)
+	t.Parallel()
+	p := newBindingPlane(t)
 	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
-	p.must(p.client.Create(t.Context(), nginx()))
+	p.must(p.client.Create(t.Context(), bindingNginx()))
 	const first = "Warning ApplyPolicyFailed Deployment/nginx"
 	p.unmatched(first)
 
 	p.stop()
 	p.start()
-	later := nginx()
+	later := bindingNginx()
 	later.Name = "other"
 	p.must(p.client.Create(t.Context(), later))
 	// The event of the second one comes after the process could have repeated the first.

@@ -1,6 +1,6 @@
 //go:build integration
 
-package federatedquota
+package controllers_test
 
 import (
 	"context"
@@ -29,20 +29,21 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedquota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
 
 const (
-	benchBindings = 1000
-	benchClients  = 16
-	benchQuotas   = 100
+	benchQuotaBindings = 1000
+	benchQuotaClients  = 16
+	benchQuotas        = 100
 )
 
 // BenchmarkEnforcement compares how fast bindings are written in a namespace with many quotas and in one without, with
 // the webhook and the controller.
 func BenchmarkEnforcement(b *testing.B) {
-	c := startPlane(b)
+	c := startQuotaPlane(b)
 	for _, namespace := range []string{"warm", "without", "with"} {
 		must(b, c.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 	}
@@ -53,8 +54,8 @@ func BenchmarkEnforcement(b *testing.B) {
 	}
 	rate := func(namespace string) float64 {
 		began := time.Now()
-		writeBindings(b, c, namespace)
-		return benchBindings / time.Since(began).Seconds()
+		writeQuotaBindings(b, c, namespace)
+		return benchQuotaBindings / time.Since(began).Seconds()
 	}
 	rate("warm")
 	without, with := rate("without"), rate("with")
@@ -65,31 +66,34 @@ func BenchmarkEnforcement(b *testing.B) {
 	testenv.Eventually(b, 30*time.Second, func(ctx context.Context) error {
 		q := &policyv1alpha1.FederatedResourceQuota{}
 		err := c.Get(ctx, client.ObjectKey{Namespace: "with", Name: "q7"}, q)
-		if used := q.Status.OverallUsed["cpu"]; err == nil && used.Value() != benchBindings {
+		if used := q.Status.OverallUsed["cpu"]; err == nil && used.Value() != benchQuotaBindings {
 			err = fmt.Errorf("%s is used", used.String())
 		}
 		return err
 	})
 }
 
-func must(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
+// quotaBinding is a binding of which a replica uses a CPU.
+func quotaBinding(namespace, name string) *workv1alpha2.ResourceBinding {
+	return &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource:            workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name},
+			ReplicaRequirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")}},
+			Clusters:            []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}},
+		},
 	}
 }
 
-// writeBindings creates bindings from several clients at once.
-func writeBindings(b *testing.B, c client.Client, namespace string) {
+// writeQuotaBindings creates bindings from several clients at once.
+func writeQuotaBindings(b *testing.B, c client.Client, namespace string) {
 	b.Helper()
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range benchClients {
+	for range benchQuotaClients {
 		all.Go(func() {
-			for i := next.Add(1); i <= benchBindings; i = next.Add(1) {
-				obj := binding(fmt.Sprintf("b%d", i), "", 1)
-				obj.Namespace, obj.Spec.Resource.Namespace = namespace, namespace
-				if err := c.Create(b.Context(), &obj); err != nil {
+			for i := next.Add(1); i <= benchQuotaBindings; i = next.Add(1) {
+				if err := c.Create(b.Context(), quotaBinding(namespace, fmt.Sprintf("b%d", i))); err != nil {
 					b.Error(err)
 				}
 			}
@@ -98,8 +102,8 @@ func writeBindings(b *testing.B, c client.Client, namespace string) {
 	all.Wait()
 }
 
-// startPlane starts an API server with the webhook and the controller.
-func startPlane(b *testing.B) client.Client {
+// startQuotaPlane starts an API server with the webhook and the controller.
+func startQuotaPlane(b *testing.B) client.Client {
 	b.Helper()
 	cluster := testenv.Start(b, testenv.ControlPlane())
 	c, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
@@ -118,19 +122,19 @@ func startPlane(b *testing.B) client.Client {
 	config.QPS = -1
 	mgr, err := manager.New(config, manager.Options{Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(b, err)
-	must(b, SetupEnforcement(b.Context(), env.New(mgr), 0))
+	must(b, federatedquota.SetupEnforcement(b.Context(), env.New(mgr), 0))
 	go func() { _ = mgr.Start(b.Context()) }()
 	mgr.GetCache().WaitForCacheSync(b.Context())
 	handlers, err := webhook.Handlers(webhook.Deps{
 		Reader: mgr.GetClient(), LiveReader: mgr.GetAPIReader(), Writer: mgr.GetClient(), Metrics: prometheus.NewRegistry(), Enforcement: true,
 	})
 	must(b, err)
-	register(b, c, handlers["/validate-resourcebinding"])
+	registerValidation(b, c, handlers["/validate-resourcebinding"])
 	return c
 }
 
-// register has the API server call a handler for bindings.
-func register(b *testing.B, c client.Client, handler http.Handler) {
+// registerValidation has the API server call a handler for bindings.
+func registerValidation(b *testing.B, c client.Client, handler http.Handler) {
 	b.Helper()
 	server := httptest.NewTLSServer(handler)
 	b.Cleanup(server.Close)
@@ -154,9 +158,7 @@ func register(b *testing.B, c client.Client, handler http.Handler) {
 	q.Spec.Overall = corev1.ResourceList{"cpu": resource.MustParse("0")}
 	must(b, c.Create(b.Context(), q))
 	testenv.Eventually(b, 20*time.Second, func(ctx context.Context) error {
-		obj := binding("probe", "", 1)
-		obj.Namespace, obj.Spec.Resource.Namespace = "probe", "probe"
-		if err := c.Create(ctx, &obj, client.DryRunAll); err == nil {
+		if err := c.Create(ctx, quotaBinding("probe", "probe"), client.DryRunAll); err == nil {
 			return errors.New("the webhook is not called yet")
 		}
 		return nil

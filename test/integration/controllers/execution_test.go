@@ -1,6 +1,8 @@
 //go:build integration
 
-package execution_test
+// Covers pkg/controlplane/controllers/execution.
+
+package controllers_test
 
 import (
 	"context"
@@ -28,33 +30,34 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
-const nginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
+const memberNginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
   spec: {replicas: 2, selector: {matchLabels: {app: nginx}}, template: {metadata: {labels: {app: nginx}}, spec: {containers: [{name: c, image: nginx}]}}}}`
 
 // TestMemberSide walks one federation through what can happen to objects in a
 // member; the steps build on each other.
 func TestMemberSide(t *testing.T) {
-	f := newFederation(t)
+	t.Parallel()
+	f := newMemberFederation(t)
 	t.Logf("ready after %s", f.join(t))
 	for _, step := range []struct {
 		name string
-		run  func(*testing.T, *federation)
+		run  func(*testing.T, *memberFederation)
 	}{
-		{"the status of the cluster is complete", clusterStatus},
-		{"a Deployment is created and its status is aggregated", deployment},
-		{"a restart writes nothing", restart},
-		{"a change is applied to the member", change},
-		{"drift is reverted", drift},
-		{"a deleted object is created again", recreate},
-		{"an object that existed before is not changed without overwrite", conflict},
-		{"fields that only the member writes stay, for a kind without a status subresource", plainStatus},
-		{"suspension stops writes", suspension},
-		{"objects remain with preserveResourcesOnDeletion", preserve},
-		{"namespaces remain with what is in them", namespaces},
-		{"the deletion of the Work deletes the object", deletion},
-		{"a member that was unavailable is reconciled when it is back", away},
-		{"a member that was restored from an older copy is compared again", restored},
-		{"a cluster is removed", leave},
+		{"the status of the cluster is complete", memberClusterStatus},
+		{"a Deployment is created and its status is aggregated", memberDeployment},
+		{"a restart writes nothing", memberRestart},
+		{"a change is applied to the member", memberChange},
+		{"drift is reverted", memberDrift},
+		{"a deleted object is created again", memberRecreate},
+		{"an object that existed before is not changed without overwrite", memberConflict},
+		{"fields that only the member writes stay, for a kind without a status subresource", memberPlainStatus},
+		{"suspension stops writes", memberSuspension},
+		{"objects remain with preserveResourcesOnDeletion", memberPreserve},
+		{"namespaces remain with what is in them", memberNamespaces},
+		{"the deletion of the Work deletes the object", memberDeletion},
+		{"a member that was unavailable is reconciled when it is back", memberAway},
+		{"a member that was restored from an older copy is compared again", memberRestored},
+		{"a cluster is removed", memberLeave},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, f) }) {
 			return
@@ -62,13 +65,13 @@ func TestMemberSide(t *testing.T) {
 	}
 }
 
-func (f *federation) work(ctx context.Context, work *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+func (f *memberFederation) work(ctx context.Context, work *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	out := &workv1alpha1.Work{}
 	return out, f.client.Get(ctx, client.ObjectKeyFromObject(work), out)
 }
 
 // nginxWork finds the Work of the Deployment.
-func (f *federation) nginxWork(t *testing.T) *workv1alpha1.Work {
+func (f *memberFederation) nginxWork(t *testing.T) *workv1alpha1.Work {
 	t.Helper()
 	var works workv1alpha1.WorkList
 	must(t, f.client.List(t.Context(), &works))
@@ -81,7 +84,7 @@ func (f *federation) nginxWork(t *testing.T) *workv1alpha1.Work {
 	return nil
 }
 
-func clusterStatus(t *testing.T, f *federation) {
+func memberClusterStatus(t *testing.T, f *memberFederation) {
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
 		if err := f.client.Get(ctx, client.ObjectKey{Name: clusterName}, c); err != nil {
@@ -103,8 +106,8 @@ func clusterStatus(t *testing.T, f *federation) {
 	})
 }
 
-func deployment(t *testing.T, f *federation) {
-	_, work := f.propagate(t, nginx)
+func memberDeployment(t *testing.T, f *memberFederation) {
+	_, work := f.propagate(t, memberNginx)
 	began := time.Now()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
@@ -140,7 +143,7 @@ func deployment(t *testing.T, f *federation) {
 
 // events counts the events of the control plane by reason and kind. They are
 // written a little later than they happen.
-func (f *federation) events(t *testing.T) map[string]int {
+func (f *memberFederation) events(t *testing.T) map[string]int {
 	t.Helper()
 	out := map[string]int{}
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -161,9 +164,9 @@ func (f *federation) events(t *testing.T) map[string]int {
 }
 
 // delivers propagates one more Deployment and waits until its status is back: what was queued before it has been handled.
-func (f *federation) delivers(t *testing.T, name string) {
+func (f *memberFederation) delivers(t *testing.T, name string) {
 	t.Helper()
-	template, _ := f.propagate(t, strings.Replace(strings.ReplaceAll(nginx, "nginx", name), "replicas: 2", "replicas: 1", 1))
+	template, _ := f.propagate(t, strings.Replace(strings.ReplaceAll(memberNginx, "nginx", name), "replicas: 2", "replicas: 1", 1))
 	testenv.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(template), d); err != nil {
@@ -176,7 +179,7 @@ func (f *federation) delivers(t *testing.T, name string) {
 	})
 }
 
-func restart(t *testing.T, f *federation) {
+func memberRestart(t *testing.T, f *memberFederation) {
 	before := f.atRest(t)
 	f.halt(t)
 	must(t, <-f.stopped)
@@ -191,7 +194,7 @@ func restart(t *testing.T, f *federation) {
 }
 
 // atRest returns the versions when nothing has been written for 3 seconds.
-func (f *federation) atRest(t *testing.T) map[string]string {
+func (f *memberFederation) atRest(t *testing.T) map[string]string {
 	t.Helper()
 	last, since := f.versions(t), time.Now()
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
@@ -207,7 +210,7 @@ func (f *federation) atRest(t *testing.T) map[string]string {
 }
 
 // versions returns the resource versions of what the controllers may write.
-func (f *federation) versions(t *testing.T) map[string]string {
+func (f *memberFederation) versions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for where, c := range map[string]client.Client{"plane": f.client, "member": f.there} {
@@ -227,9 +230,9 @@ func (f *federation) versions(t *testing.T) map[string]string {
 	return out
 }
 
-func change(t *testing.T, f *federation) {
+func memberChange(t *testing.T, f *memberFederation) {
 	work := f.nginxWork(t)
-	template := object(t, nginx)
+	template := object(t, memberNginx)
 	must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(template), template))
 	must(t, setReplicas(template, 3))
 	must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "abort") }))
@@ -246,7 +249,7 @@ func change(t *testing.T, f *federation) {
 }
 
 // inMember waits for a state of the Deployment in the member.
-func (f *federation) inMember(t *testing.T, check func(*appsv1.Deployment) error) {
+func (f *memberFederation) inMember(t *testing.T, check func(*appsv1.Deployment) error) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
@@ -257,7 +260,7 @@ func (f *federation) inMember(t *testing.T, check func(*appsv1.Deployment) error
 	})
 }
 
-func drift(t *testing.T, f *federation) {
+func memberDrift(t *testing.T, f *memberFederation) {
 	d := &appsv1.Deployment{}
 	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, d))
 	patched := d.DeepCopy()
@@ -276,7 +279,7 @@ func drift(t *testing.T, f *federation) {
 	})
 }
 
-func recreate(t *testing.T, f *federation) {
+func memberRecreate(t *testing.T, f *memberFederation) {
 	d := &appsv1.Deployment{}
 	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, d))
 	must(t, f.there.Delete(t.Context(), d.DeepCopy()))
@@ -288,7 +291,7 @@ func recreate(t *testing.T, f *federation) {
 	})
 }
 
-func conflict(t *testing.T, f *federation) {
+func memberConflict(t *testing.T, f *memberFederation) {
 	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: taken}, data: {from: plane}}`
 	must(t, f.there.Create(t.Context(), object(t, strings.Replace(text, "plane", "member", 1))))
 	template, work := f.propagate(t, text)
@@ -317,7 +320,7 @@ func conflict(t *testing.T, f *federation) {
 	})
 }
 
-func plainStatus(t *testing.T, f *federation) {
+func memberPlainStatus(t *testing.T, f *memberFederation) {
 	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: applications.example.io},
   spec: {group: example.io, scope: Namespaced, names: {plural: applications, kind: Application},
     versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
@@ -383,7 +386,7 @@ func plainStatus(t *testing.T, f *federation) {
 	}
 }
 
-func suspension(t *testing.T, f *federation) {
+func memberSuspension(t *testing.T, f *memberFederation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: held}, data: {a: b}}`,
 		func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -402,7 +405,7 @@ func suspension(t *testing.T, f *federation) {
 	})
 }
 
-func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
+func (f *memberFederation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
 	t.Helper()
 	must(t, f.client.Delete(t.Context(), work))
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -413,7 +416,7 @@ func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
 	})
 }
 
-func preserve(t *testing.T, f *federation) {
+func memberPreserve(t *testing.T, f *memberFederation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: kept}, data: {a: b}}`,
 		func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(true) })
 	cm := &corev1.ConfigMap{}
@@ -427,8 +430,8 @@ func preserve(t *testing.T, f *federation) {
 	}
 }
 
-// namespaces deletes the Works of namespaces and of what is in them in one go.
-func namespaces(t *testing.T, f *federation) {
+// memberNamespaces deletes the Works of namespaces and of what is in them in one go.
+func memberNamespaces(t *testing.T, f *memberFederation) {
 	for name, stays := range map[string]bool{"vacant": false, "preserved": true, "foreign": true} {
 		ns := object(t, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s}}`, name))
 		must(t, f.client.Create(t.Context(), ns))
@@ -461,14 +464,14 @@ func namespaces(t *testing.T, f *federation) {
 	}
 }
 
-func deletion(t *testing.T, f *federation) {
+func memberDeletion(t *testing.T, f *memberFederation) {
 	f.deleteWork(t, f.nginxWork(t))
 	if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
 		t.Errorf("in the member: %v", err)
 	}
 }
 
-func away(t *testing.T, f *federation) {
+func memberAway(t *testing.T, f *memberFederation) {
 	f.member.Kill(t)
 	began := time.Now()
 	f.waitReady(t, metav1.ConditionFalse, time.Minute)
@@ -487,9 +490,9 @@ func away(t *testing.T, f *federation) {
 	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "late"}, &corev1.ConfigMap{}))
 }
 
-// restored has a member go back to a copy of its data, while the cluster stays Ready and
+// memberRestored has a member go back to a copy of its data, while the cluster stays Ready and
 // after it became not Ready, and changes Works meanwhile.
-func restored(t *testing.T, f *federation) {
+func memberRestored(t *testing.T, f *memberFederation) {
 	for i, notReady := range []bool{false, true} {
 		name := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i) }
 		text := func(name, value string) string {
@@ -551,7 +554,7 @@ func restored(t *testing.T, f *federation) {
 	}
 }
 
-func leave(t *testing.T, f *federation) {
+func memberLeave(t *testing.T, f *memberFederation) {
 	// The bindings stay, as the scheduler that moves them is not here.
 	must(t, f.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace("default")))
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}

@@ -1,6 +1,6 @@
 //go:build integration
 
-package controllermanager_test
+package controllers_test
 
 import (
 	"context"
@@ -37,11 +37,11 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
-// limit is how long a state may take to become what is expected.
-const limit = time.Minute
+// servicesLimit is how long a state may take to become what is expected.
+const servicesLimit = time.Minute
 
-// federation is a control plane and members, with all controllers and a scheduler.
-type federation struct {
+// servicesFederation is a control plane and members, with all controllers and a scheduler.
+type servicesFederation struct {
 	testing.TB
 	plane   client.WithWatch
 	config  *testenv.Cluster
@@ -49,27 +49,27 @@ type federation struct {
 	servers map[string]*testenv.Cluster
 }
 
-func newFederation(t testing.TB, names ...string) *federation {
+func newServicesFederation(t testing.TB, names ...string) *servicesFederation {
 	t.Helper()
 	specs := []testenv.Spec{testenv.ControlPlane()}
 	for range names {
 		specs = append(specs, testenv.ControlPlane()) // no pods run in these members
 	}
 	clusters := testenv.StartAll(t, specs...)
-	f := &federation{TB: t, plane: clientOf(t, clusters[0]), config: clusters[0], members: map[string]client.WithWatch{}, servers: map[string]*testenv.Cluster{}}
+	f := &servicesFederation{TB: t, plane: newClient(t, clusters[0]), config: clusters[0], members: map[string]client.WithWatch{}, servers: map[string]*testenv.Cluster{}}
 	t.Cleanup(f.dump)
 	planetest.Install(f, f.plane)
 	f.start(clusters[0])
 	for i, name := range names {
 		f.servers[name] = clusters[i+1]
-		f.members[name] = clientOf(t, clusters[i+1])
+		f.members[name] = newClient(t, clusters[i+1])
 		f.join(name)
 	}
 	return f
 }
 
 // dump logs the Works after a failure.
-func (f *federation) dump() {
+func (f *servicesFederation) dump() {
 	list := &workv1alpha1.WorkList{}
 	if !f.Failed() || f.plane.List(context.Background(), list) != nil {
 		return
@@ -83,29 +83,20 @@ func (f *federation) dump() {
 	}
 }
 
-func clientOf(t testing.TB, c *testenv.Cluster) client.WithWatch {
-	t.Helper()
-	out, err := client.NewWithWatch(c.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func (f *federation) must(err error) {
+func (f *servicesFederation) must(err error) {
 	f.Helper()
 	if err != nil {
 		f.Fatal(err)
 	}
 }
 
-func (f *federation) eventually(check func(ctx context.Context) error) {
+func (f *servicesFederation) eventually(check func(ctx context.Context) error) {
 	f.Helper()
-	testenv.Eventually(f.TB, limit, check)
+	testenv.Eventually(f.TB, servicesLimit, check)
 }
 
 // start runs the controllers and the scheduler.
-func (f *federation) start(plane *testenv.Cluster) {
+func (f *servicesFederation) start(plane *testenv.Cluster) {
 	f.Helper()
 	mgr, err := ctrl.NewManager(plane.Config, manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -130,7 +121,7 @@ func (f *federation) start(plane *testenv.Cluster) {
 }
 
 // join makes a new member a Cluster and returns when it is Ready.
-func (f *federation) join(name string) {
+func (f *servicesFederation) join(name string) {
 	f.Helper()
 	ctx, there := f.Context(), f.members[name]
 	f.must(there.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -143,7 +134,7 @@ func (f *federation) join(name string) {
 }
 
 // enrol makes a member a Cluster in Push mode and returns when it is Ready.
-func (f *federation) enrol(name string) {
+func (f *servicesFederation) enrol(name string) {
 	f.Helper()
 	ctx, cfg := f.Context(), f.servers[name].Config
 	token, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ServiceAccounts("default").CreateToken(ctx, "plane", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -165,7 +156,7 @@ func (f *federation) enrol(name string) {
 	f.waitReady(name, metav1.ConditionTrue)
 }
 
-func (f *federation) waitReady(name string, want metav1.ConditionStatus) {
+func (f *servicesFederation) waitReady(name string, want metav1.ConditionStatus) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
@@ -217,7 +208,7 @@ func crossCluster(name string, providers, consumers []string) *networkingv1alpha
 
 // addresses returns "slice=address,..." of the slices of a Service that the control plane
 // created in a member, in order.
-func (f *federation) addresses(ctx context.Context, member, service string) ([]string, error) {
+func (f *servicesFederation) addresses(ctx context.Context, member, service string) ([]string, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	if err := f.members[member].List(ctx, list, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
 		return nil, err
@@ -237,7 +228,7 @@ func (f *federation) addresses(ctx context.Context, member, service string) ([]s
 	return out, nil
 }
 
-func (f *federation) wantSlices(member, service string, want ...string) {
+func (f *servicesFederation) wantSlices(member, service string, want ...string) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		got, err := f.addresses(ctx, member, service)
@@ -249,7 +240,7 @@ func (f *federation) wantSlices(member, service string, want ...string) {
 }
 
 // wantNoWorks waits until no Work of a slice is left.
-func (f *federation) wantNoWorks(containing string) {
+func (f *servicesFederation) wantNoWorks(containing string) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		list := &workv1alpha1.WorkList{}

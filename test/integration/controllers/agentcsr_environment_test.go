@@ -1,6 +1,6 @@
 //go:build integration
 
-package agentcsr_test
+package controllers_test
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,27 +44,26 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
-// plane is a control plane that clusters can register at.
-type plane struct {
+// agentPlane is a control plane that clusters can register at.
+type agentPlane struct {
 	// cache is that of the controllers.
 	cache client.Reader
 	home  *testenv.Cluster
 	admin client.Client
 }
 
-// start runs a control plane: API servers and the controllers that agents need, and
+// startAgentPlane runs a control plane: API servers and the controllers that agents need, and
 // more.
-func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *plane {
+func startAgentPlane(t *testing.T, more ...func(context.Context, manager.Manager) error) *agentPlane {
 	t.Helper()
 	home := testenv.Start(t, testenv.ControlPlane())
 	admin, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &plane{home: home, admin: admin}
+	p := &agentPlane{home: home, admin: admin}
 	o, port, ca := p.aggregatedOptions(t)
 	p.install(t, port, ca)
-	ctrl.SetLogger(testr.New(t))
 	mgr, err := ctrl.NewManager(home.Config, manager.Options{
 		Scheme: admin.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)}, // a control plane for each test
@@ -107,7 +105,7 @@ func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *
 	return p
 }
 
-func (p *plane) aggregatedOptions(t *testing.T) (o *aggregated.Options, port int, ca []byte) {
+func (p *agentPlane) aggregatedOptions(t *testing.T) (o *aggregated.Options, port int, ca []byte) {
 	t.Helper()
 	authority, err := pki.NewCA(pki.CAConfig{CommonName: "ca"}, nil, time.Now())
 	if err != nil {
@@ -143,7 +141,7 @@ func (p *plane) aggregatedOptions(t *testing.T) (o *aggregated.Options, port int
 }
 
 // install writes the objects of a control plane, without webhooks.
-func (p *plane) install(t *testing.T, port int, ca []byte) {
+func (p *agentPlane) install(t *testing.T, port int, ca []byte) {
 	t.Helper()
 	objects := components.SystemNamespaces()
 	for _, o := range components.LocalServing(components.Serving{
@@ -176,7 +174,7 @@ func (p *plane) install(t *testing.T, port int, ca []byte) {
 }
 
 // token makes a bootstrap token.
-func (p *plane) token(t *testing.T, change ...func(*registration.Token)) registration.Token {
+func (p *agentPlane) token(t *testing.T, change ...func(*registration.Token)) registration.Token {
 	t.Helper()
 	token, err := member.NewToken(time.Now().Add(time.Hour))
 	if err != nil {
@@ -191,7 +189,7 @@ func (p *plane) token(t *testing.T, change ...func(*registration.Token)) registr
 	return token
 }
 
-func (p *plane) discovery(t *testing.T, token string) member.Discovery {
+func (p *agentPlane) discovery(t *testing.T, token string) member.Discovery {
 	t.Helper()
 	config := rest.CopyConfig(p.home.Config)
 	if err := rest.LoadTLSFiles(config); err != nil {
@@ -205,7 +203,7 @@ func (p *plane) discovery(t *testing.T, token string) member.Discovery {
 }
 
 // enrol gives a cluster its identity.
-func (p *plane) enrol(t *testing.T, token registration.Token, name, id string) (*member.Identity, error) {
+func (p *agentPlane) enrol(t *testing.T, token registration.Token, name, id string) (*member.Identity, error) {
 	t.Helper()
 	server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
 	if err != nil {
@@ -214,7 +212,7 @@ func (p *plane) enrol(t *testing.T, token registration.Token, name, id string) (
 	return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: name, ID: id, Token: token.String(), Timeout: 2 * time.Minute}, nil)
 }
 
-func (p *plane) mustEnrol(t *testing.T, name, id string) *member.Identity {
+func (p *agentPlane) mustEnrol(t *testing.T, name, id string) *member.Identity {
 	t.Helper()
 	identity, err := p.enrol(t, p.token(t), name, id)
 	if err != nil {
@@ -224,7 +222,7 @@ func (p *plane) mustEnrol(t *testing.T, name, id string) *member.Identity {
 }
 
 // asToken returns a client that authenticates with a bootstrap token, once the API server knows the token.
-func (p *plane) asToken(t *testing.T, token registration.Token) client.Client {
+func (p *agentPlane) asToken(t *testing.T, token registration.Token) client.Client {
 	t.Helper()
 	config := rest.AnonymousClientConfig(p.home.Config)
 	config.BearerToken = token.String()
@@ -241,8 +239,8 @@ func (p *plane) asToken(t *testing.T, token registration.Token) client.Client {
 	return c
 }
 
-// request is a request for a client certificate.
-func request(t *testing.T, name string, subject pkix.Name, change ...func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
+// certificateRequest is a request for a client certificate.
+func certificateRequest(t *testing.T, name string, subject pkix.Name, change ...func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	key, err := pki.NewKey(pki.ECDSA)
 	if err != nil {

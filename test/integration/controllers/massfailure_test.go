@@ -1,6 +1,8 @@
 //go:build integration
 
-package massfailure_test
+// Covers pkg/controlplane/controllers/massfailure.
+
+package controllers_test
 
 import (
 	"context"
@@ -31,8 +33,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
-// plane is a control plane with the controllers of evictions. Their members are fake: the test reports their probes.
-type plane struct {
+// massFailurePlane is a control plane with the controllers of evictions. Their members are fake: the test reports their probes.
+type massFailurePlane struct {
 	*testing.T
 	cluster *testenv.Cluster
 	client  client.Client // uncached
@@ -40,18 +42,18 @@ type plane struct {
 	stop    func()
 }
 
-const bindings = 10 // in each cluster
+const massFailureBindings = 10 // in each cluster
 
-func (p *plane) must(err error) {
+func (p *massFailurePlane) must(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
 	}
 }
 
-func newPlane(t *testing.T) *plane {
+func newMassFailurePlane(t *testing.T) *massFailurePlane {
 	t.Helper()
-	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane())}
+	p := &massFailurePlane{T: t, cluster: testenv.Start(t, testenv.ControlPlane())}
 	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
@@ -81,7 +83,7 @@ func notReadyPolicy() *policyv1alpha1.ClusterTaintPolicy {
 }
 
 // join creates a cluster that is Ready, with bindings that target it.
-func (p *plane) join(name string) {
+func (p *massFailurePlane) join(name string) {
 	p.Helper()
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	c.Spec.SyncMode, c.Spec.SecretRef = clusterv1alpha1.Push, &clusterv1alpha1.LocalSecretReference{Name: name}
@@ -89,12 +91,12 @@ func (p *plane) join(name string) {
 	c.Status.KubernetesVersion = "v1"
 	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
 	p.must(p.client.Status().Update(p.Context(), c))
-	for i := range bindings {
+	for i := range massFailureBindings {
 		p.bind(name, fmt.Sprintf("%s-%d", name, i))
 	}
 }
 
-func (p *plane) bind(cluster, name string) {
+func (p *massFailurePlane) bind(cluster, name string) {
 	p.Helper()
 	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}, Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}
@@ -103,7 +105,7 @@ func (p *plane) bind(cluster, name string) {
 }
 
 // start runs the controllers, as a new process does.
-func (p *plane) start() {
+func (p *massFailurePlane) start() {
 	p.Helper()
 	stop := planetest.Start(p.T, p.cluster.Config, func(ctx context.Context, mgr manager.Manager) (err error) {
 		e := env.New(mgr)
@@ -124,14 +126,14 @@ func (p *plane) start() {
 }
 
 // named returns a stored cluster.
-func (p *plane) named(name string) *clusterv1alpha1.Cluster {
+func (p *massFailurePlane) named(name string) *clusterv1alpha1.Cluster {
 	p.Helper()
 	out := &clusterv1alpha1.Cluster{}
 	p.must(p.client.Get(p.Context(), client.ObjectKey{Name: name}, out))
 	return out
 }
 
-func (p *plane) ready(status metav1.ConditionStatus, names ...string) {
+func (p *massFailurePlane) ready(status metav1.ConditionStatus, names ...string) {
 	p.Helper()
 	for _, name := range names {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -141,7 +143,7 @@ func (p *plane) ready(status metav1.ConditionStatus, names ...string) {
 	}
 }
 
-func (p *plane) taint(name, key string) {
+func (p *massFailurePlane) taint(name, key string) {
 	p.Helper()
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.must(planetest.Change(p.Context(), p.client, c, func() {
@@ -150,7 +152,7 @@ func (p *plane) taint(name, key string) {
 }
 
 // evicted returns the number of bindings with a task, by cluster.
-func (p *plane) evicted(ctx context.Context) (map[string]int, error) {
+func (p *massFailurePlane) evicted(ctx context.Context) (map[string]int, error) {
 	var list workv1alpha2.ResourceBindingList
 	err := p.client.List(ctx, &list)
 	out := map[string]int{}
@@ -163,7 +165,7 @@ func (p *plane) evicted(ctx context.Context) (map[string]int, error) {
 }
 
 // evicts waits until exactly so many bindings are evicted from each cluster.
-func (p *plane) evicts(want map[string]int) {
+func (p *massFailurePlane) evicts(want map[string]int) {
 	p.Helper()
 	testenv.Eventually(p.T, 30*time.Second, func(ctx context.Context) error {
 		got, err := p.evicted(ctx)
@@ -175,7 +177,7 @@ func (p *plane) evicts(want map[string]int) {
 }
 
 // isStopped waits until the clusters have the NoExecute taint and the condition.
-func (p *plane) isStopped(names ...string) {
+func (p *massFailurePlane) isStopped(names ...string) {
 	p.Helper()
 	testenv.Eventually(p.T, 30*time.Second, func(ctx context.Context) error {
 		for _, name := range names {
@@ -194,7 +196,8 @@ func (p *plane) isStopped(names ...string) {
 // Three of four members fail at once. Nothing leaves them, also after a restart of the controllers, while a cluster that
 // is Ready is evicted as usual; after a user resumes evictions, the workloads leave.
 func TestMassFailure(t *testing.T) {
-	p := newPlane(t)
+	t.Parallel()
+	p := newMassFailurePlane(t)
 	down := []string{"m1", "m2", "m3"}
 	began := time.Now()
 	for _, name := range []string{"m1", "m2", "m3", "m4"} {
@@ -205,32 +208,33 @@ func TestMassFailure(t *testing.T) {
 	p.ready(metav1.ConditionFalse, "m2", "m3")
 	p.isStopped(down...)
 	p.taint("m4", "by-hand")
-	p.evicts(map[string]int{"m4": bindings})
+	p.evicts(map[string]int{"m4": massFailureBindings})
 
 	p.stop()
 	p.bind("m4", "after-the-restart")
 	p.start()
-	p.evicts(map[string]int{"m4": bindings + 1})
+	p.evicts(map[string]int{"m4": massFailureBindings + 1})
 	p.isStopped(down...)
 
 	clusters, err := failover.Resume(t.Context(), p.client, false, time.Now(), wait.Options{Timeout: 2 * time.Minute})
 	if err != nil || fmt.Sprint(clusters) != fmt.Sprint(down) {
 		t.Fatal(clusters, err)
 	}
-	p.evicts(map[string]int{"m1": bindings, "m2": bindings, "m3": bindings, "m4": bindings + 1})
+	p.evicts(map[string]int{"m1": massFailureBindings, "m2": massFailureBindings, "m3": massFailureBindings, "m4": massFailureBindings + 1})
 }
 
 // One member failed before the controllers start. It is evicted only when the others are known to be healthy.
 func TestStart_WithoutTheHealthOfOthers(t *testing.T) {
-	p := newPlane(t)
+	t.Parallel()
+	p := newMassFailurePlane(t)
 	p.stop()
 	p.ready(metav1.ConditionFalse, "m1")
 	p.start()
 	p.taint("m4", "by-hand")
-	p.evicts(map[string]int{"m4": bindings})
+	p.evicts(map[string]int{"m4": massFailureBindings})
 	p.guard.Observe(p.named("m1"), false, time.Now())
 	for _, name := range []string{"m2", "m3", "m4"} {
 		p.guard.Observe(p.named(name), true, time.Now().Add(time.Second))
 	}
-	p.evicts(map[string]int{"m1": bindings, "m4": bindings})
+	p.evicts(map[string]int{"m1": massFailureBindings, "m4": massFailureBindings})
 }

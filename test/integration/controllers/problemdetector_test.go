@@ -1,6 +1,8 @@
 //go:build integration
 
-package problemdetector_test
+// Covers pkg/controlplane/problemdetector.
+
+package controllers_test
 
 import (
 	"bytes"
@@ -14,7 +16,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,23 +33,24 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
-const samples = "../../../samples/cluster-problem-detector/"
+const detectorSamples = "../../../samples/cluster-problem-detector/"
 
 // TestDetector_RunsWithTheRightsOfItsManifests runs the role on two nodes with the identities of the manifests. One API
 // server is the member and the control plane. No name server here resolves kubernetes.default.
 func TestDetector_RunsWithTheRightsOfItsManifests(t *testing.T) {
+	t.Parallel()
 	cluster := testenv.Start(t, testenv.ControlPlane())
 	c, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	must(t, err)
-	install(t, c)
+	planetest.InstallClusters(t, c)
 	for _, name := range []string{"member1", "member2"} {
 		must(t, c.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}))
 	}
 	must(t, client.IgnoreAlreadyExists(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})))
-	apply(t, c, samples+"control-plane.yaml")
-	apply(t, c, samples+"member.yaml")
-	plane := token(t, c, cluster.Config, "karmada-cluster", "cluster-problem-detector-member1")
-	there := token(t, c, cluster.Config, "kube-system", "cluster-problem-detector")
+	applyManifest(t, c, detectorSamples+"control-plane.yaml")
+	applyManifest(t, c, detectorSamples+"member.yaml")
+	plane := tokenOf(t, c, cluster.Config, "karmada-cluster", "cluster-problem-detector-member1")
+	there := tokenOf(t, c, cluster.Config, "kube-system", "cluster-problem-detector")
 
 	for _, name := range []string{"n1", "n2"} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -56,7 +58,7 @@ func TestDetector_RunsWithTheRightsOfItsManifests(t *testing.T) {
 		must(t, planetest.ChangeStatus(t.Context(), c, node, func() {
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		}))
-		run(t, "--cluster-name=member1", "--host-name="+name, "--kubeconfig="+kubeconfig(t, there), "--karmada-kubeconfig="+kubeconfig(t, plane),
+		runDetector(t, "--cluster-name=member1", "--host-name="+name, "--kubeconfig="+kubeconfigOf(t, there), "--karmada-kubeconfig="+kubeconfigOf(t, plane),
 			"--healthz-port=0", "--coredns-detect-period=200ms", "--coredns-failure-threshold=0", "--leader-elect-retry-period=100ms")
 	}
 	testenv.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
@@ -98,33 +100,8 @@ func checkRights(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// install creates the type Cluster, which another server serves in a control plane.
-func install(t *testing.T, c client.Client) {
-	t.Helper()
-	must(t, c.Create(t.Context(), &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	}))
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return c.List(ctx, &clusterv1alpha1.ClusterList{}) })
-}
-
-// apply creates the objects of a manifest.
-func apply(t *testing.T, c client.Client, file string) {
+// applyManifest creates the objects of a manifest.
+func applyManifest(t *testing.T, c client.Client, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	must(t, err)
@@ -135,8 +112,8 @@ func apply(t *testing.T, c client.Client, file string) {
 	}
 }
 
-// token returns the configuration of a client with a token of a service account.
-func token(t *testing.T, c client.Client, cfg *rest.Config, namespace, name string) *rest.Config {
+// tokenOf returns the configuration of a client with a token of a service account.
+func tokenOf(t *testing.T, c client.Client, cfg *rest.Config, namespace, name string) *rest.Config {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -146,7 +123,7 @@ func token(t *testing.T, c client.Client, cfg *rest.Config, namespace, name stri
 	return out
 }
 
-func kubeconfig(t *testing.T, cfg *rest.Config) string {
+func kubeconfigOf(t *testing.T, cfg *rest.Config) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
@@ -158,8 +135,8 @@ func kubeconfig(t *testing.T, cfg *rest.Config) string {
 	return path
 }
 
-// run runs the role until the test ends.
-func run(t *testing.T, args ...string) {
+// runDetector runs the role until the test ends.
+func runDetector(t *testing.T, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := exec.Command(testenv.Binary(t, "karmada"), append([]string{"cluster-problem-detector"}, args...)...)

@@ -1,6 +1,8 @@
 //go:build integration
 
-package binding_test
+// Covers pkg/controlplane/controllers/binding.
+
+package controllers_test
 
 import (
 	"context"
@@ -42,31 +44,31 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
-// eventLimit is how long the controllers may take. The garbage collector of the API server deletes the bindings of
+// bindingLimit is how long the controllers may take. The garbage collector of the API server deletes the bindings of
 // templates, and after a change of the CRDs it may wait for half a minute.
-const eventLimit = 90 * time.Second
+const bindingLimit = 90 * time.Second
 
-// plane is a control plane with the controllers of the template side.
-type plane struct {
+// bindingPlane is a control plane with the controllers of the template side.
+type bindingPlane struct {
 	*testing.T
 	cluster *testenv.Cluster
 	client  client.Client // uncached
-	writes  *writes
+	writes  *bindingWrites
 	stop    func()
 }
 
-// writes counts what the controllers write, events aside. A request that fails writes nothing.
-type writes struct {
+// bindingWrites counts what the controllers write, events aside. A request that fails writes nothing.
+type bindingWrites struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-type counting struct {
+type countingWrites struct {
 	next http.RoundTripper
-	*writes
+	*bindingWrites
 }
 
-func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
+func (c countingWrites) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(req)
 	if req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/events") && (err != nil || resp.StatusCode < http.StatusMultipleChoices) {
 		parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
@@ -81,7 +83,7 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (w *writes) take() map[string]int {
+func (w *bindingWrites) take() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := w.count
@@ -89,9 +91,9 @@ func (w *writes) take() map[string]int {
 	return out
 }
 
-func newPlane(t *testing.T) *plane {
+func newBindingPlane(t *testing.T) *bindingPlane {
 	t.Helper()
-	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &writes{count: map[string]int{}}}
+	p := &bindingPlane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &bindingWrites{count: map[string]int{}}}
 	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
@@ -105,7 +107,7 @@ func newPlane(t *testing.T) *plane {
 	return p
 }
 
-func (p *plane) must(err error) {
+func (p *bindingPlane) must(err error) {
 	p.Helper()
 	if err != nil {
 		p.Fatal(err)
@@ -129,10 +131,10 @@ func definition(group, version, plural, kind string, scope apiextensionsv1.Resou
 }
 
 // start runs the controllers, as a new process would.
-func (p *plane) start() {
+func (p *bindingPlane) start() {
 	p.Helper()
 	cfg := rest.CopyConfig(p.cluster.Config)
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingWrites{next, p.writes} })
 	var store *templates.Store
 	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
 	p.must(err)
@@ -154,19 +156,19 @@ func (p *plane) start() {
 }
 
 // change changes an object as it is, whatever the controllers write to it meanwhile.
-func (p *plane) change(obj client.Object, change func()) {
+func (p *bindingPlane) change(obj client.Object, change func()) {
 	p.Helper()
 	p.must(planetest.Change(p.Context(), p.client, obj, change))
 }
 
 // schedule does what the scheduler does.
-func (p *plane) schedule(name string, replicas int32, clusters ...string) {
+func (p *bindingPlane) schedule(name string, replicas int32, clusters ...string) {
 	p.Helper()
 	targets := make([]workv1alpha2.TargetCluster, len(clusters))
 	for i, c := range clusters {
 		targets[i] = workv1alpha2.TargetCluster{Name: c, Replicas: replicas}
 	}
-	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(p.T, bindingLimit, func(ctx context.Context) error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := p.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, b); err != nil {
 			return err
@@ -178,9 +180,9 @@ func (p *plane) schedule(name string, replicas int32, clusters ...string) {
 
 // carried waits until Works carry what is wanted: a value per cluster, taken from
 // the manifests of a kind and name.
-func (p *plane) carried(kind, name string, want map[string]string, value func(*unstructured.Unstructured) string) {
+func (p *bindingPlane) carried(kind, name string, want map[string]string, value func(*unstructured.Unstructured) string) {
 	p.Helper()
-	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(p.T, bindingLimit, func(ctx context.Context) error {
 		list := &workv1alpha1.WorkList{}
 		if err := p.client.List(ctx, list); err != nil {
 			return err
@@ -203,10 +205,10 @@ func (p *plane) carried(kind, name string, want map[string]string, value func(*u
 }
 
 // wrote waits until the controllers have written what is wanted, and no more.
-func (p *plane) wrote(want map[string]int) {
+func (p *bindingPlane) wrote(want map[string]int) {
 	p.Helper()
 	got := map[string]int{}
-	testenv.Eventually(p.T, eventLimit, func(context.Context) error {
+	testenv.Eventually(p.T, bindingLimit, func(context.Context) error {
 		for key, n := range p.writes.take() {
 			got[key] += n
 		}
@@ -219,7 +221,7 @@ func (p *plane) wrote(want map[string]int) {
 }
 
 // quiet fails when the controllers write anything in the next moment.
-func (p *plane) quiet() {
+func (p *bindingPlane) quiet() {
 	p.Helper()
 	select {
 	case <-time.After(500 * time.Millisecond):
@@ -230,7 +232,7 @@ func (p *plane) quiet() {
 	}
 }
 
-func nginx(volumes ...corev1.Volume) *appsv1.Deployment {
+func bindingNginx(volumes ...corev1.Volume) *appsv1.Deployment {
 	labels := map[string]string{"app": "nginx"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nginx", Labels: labels},
@@ -264,26 +266,27 @@ func dataOf(obj *unstructured.Unstructured) string {
 }
 
 func TestTemplateSide(t *testing.T) {
-	p := newPlane(t)
+	t.Parallel()
+	p := newBindingPlane(t)
 	both := []string{"m1", "m2"}
 
 	p.Run("a deployment for two clusters costs four writes", func(t *testing.T) {
 		p := p.in(t)
 		p.must(p.client.Create(t.Context(), propagates("nginx", "apps/v1", "Deployment")))
-		p.must(p.client.Create(t.Context(), nginx()))
+		p.must(p.client.Create(t.Context(), bindingNginx()))
 		p.schedule("nginx-deployment", 2, both...)
 		p.carried("Deployment", "nginx", map[string]string{"m1": "2", "m2": "2"}, replicasOf)
 		p.wrote(map[string]int{"PATCH deployments": 1, "POST resourcebindings": 1, "POST works": 2})
 	})
 	p.Run("a change of status costs none", func(t *testing.T) {
 		p := p.in(t)
-		d := nginx()
+		d := bindingNginx()
 		p.must(planetest.ChangeStatus(t.Context(), p.client, d, func() { d.Status.Replicas = 4 }))
 		p.quiet()
 	})
 	p.Run("an edit costs one and one for each cluster", func(t *testing.T) {
 		p := p.in(t)
-		d := nginx()
+		d := bindingNginx()
 		p.change(d, func() { d.Annotations["color"] = "red" })
 		p.carried("Deployment", "nginx", map[string]string{"m1": "red", "m2": "red"},
 			func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()["color"] })
@@ -291,7 +294,7 @@ func TestTemplateSide(t *testing.T) {
 	})
 
 	p.stop()
-	d := nginx()
+	d := bindingNginx()
 	p.change(d, func() { d.Annotations["color"] = "blue" })
 	p.start()
 	p.carried("Deployment", "nginx", map[string]string{"m1": "blue", "m2": "blue"},
@@ -310,15 +313,15 @@ func TestTemplateSide(t *testing.T) {
 	p.Run("a template that goes takes its works with it", p.templateGone)
 }
 
-func (p *plane) in(t *testing.T) *plane {
-	return &plane{T: t, cluster: p.cluster, client: p.client, writes: p.writes}
+func (p *bindingPlane) in(t *testing.T) *bindingPlane {
+	return &bindingPlane{T: t, cluster: p.cluster, client: p.client, writes: p.writes}
 }
 
-func (p *plane) newType(t *testing.T) {
+func (p *bindingPlane) newType(t *testing.T) {
 	p = p.in(t)
 	p.must(p.client.Create(t.Context(), definition("example.io", "v1", "guestbooks", "Guestbook", apiextensionsv1.NamespaceScoped)))
 	p.must(p.client.Create(t.Context(), propagates("guestbooks", "example.io/v1", "Guestbook")))
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
 		return p.client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.io/v1", "kind": "Guestbook", "metadata": map[string]any{"namespace": "default", "name": "g"},
 			"data": map[string]any{"key": "1"},
@@ -328,13 +331,13 @@ func (p *plane) newType(t *testing.T) {
 	p.carried("Guestbook", "g", map[string]string{"m2": "1"}, dataOf)
 }
 
-func (p *plane) dependencies(t *testing.T) {
+func (p *bindingPlane) dependencies(t *testing.T) {
 	p = p.in(t)
 	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conf"}, Data: map[string]string{"key": "1"}}
 	p.must(p.client.Create(t.Context(), conf))
 	policy := propagates("nginx", "apps/v1", "Deployment")
 	p.change(policy, func() { policy.Spec.PropagateDeps = true })
-	d := nginx()
+	d := bindingNginx()
 	p.change(d, func() {
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
@@ -349,7 +352,7 @@ func (p *plane) dependencies(t *testing.T) {
 	p.carried("ConfigMap", "conf", map[string]string{}, dataOf)
 }
 
-func (p *plane) namespace(t *testing.T) {
+func (p *bindingPlane) namespace(t *testing.T) {
 	p = p.in(t)
 	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"a": "1"}}}))
 	label := func(obj *unstructured.Unstructured) string { return obj.GetLabels()["a"] }
@@ -359,17 +362,17 @@ func (p *plane) namespace(t *testing.T) {
 	p.carried("Namespace", "team", map[string]string{"m1": "1", "m2": "1", "m3": "1"}, label)
 }
 
-func (p *plane) policyGone(t *testing.T) {
+func (p *bindingPlane) policyGone(t *testing.T) {
 	p = p.in(t)
 	policy := propagates("nginx", "apps/v1", "Deployment")
 	p.must(p.client.Delete(t.Context(), policy))
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the policy is still there: %w", err)
 		}
 		return nil
 	})
-	d := nginx()
+	d := bindingNginx()
 	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 	if id := d.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
 		t.Errorf("the template is held by %s", id)
@@ -377,11 +380,11 @@ func (p *plane) policyGone(t *testing.T) {
 	p.carried("Deployment", "nginx", map[string]string{"m2": "2"}, replicasOf)
 }
 
-func (p *plane) templateGone(t *testing.T) {
+func (p *bindingPlane) templateGone(t *testing.T) {
 	p = p.in(t)
-	p.must(p.client.Delete(t.Context(), nginx()))
+	p.must(p.client.Delete(t.Context(), bindingNginx()))
 	p.carried("Deployment", "nginx", map[string]string{}, replicasOf)
-	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
+	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
 		list := &workv1alpha2.ResourceBindingList{}
 		if err := p.client.List(ctx, list); err != nil {
 			return err

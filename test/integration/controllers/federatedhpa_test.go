@@ -1,6 +1,8 @@
 //go:build integration
 
-package federatedhpa_test
+// Covers pkg/controlplane/controllers/federatedhpa.
+
+package controllers_test
 
 import (
 	"bytes"
@@ -52,34 +54,34 @@ import (
 )
 
 const (
-	ns     = "default"
-	period = 200 * time.Millisecond
+	autoscalingNamespace = "default"
+	autoscalingPeriod    = 200 * time.Millisecond
 )
 
-// env is a control plane with the controllers of autoscaling, and members in memory.
-type env struct {
+// autoscalingEnv is a control plane with the controllers of autoscaling, and members in memory.
+type autoscalingEnv struct {
 	plane   *testenv.Cluster
 	client  client.Client
 	members map[string]*accesstest.Server
-	usage   *usage
+	usage   *podUsage
 	stop    func()
 }
 
-// usage answers metrics.k8s.io of the control plane: every pod of the members uses the same.
-type usage struct {
+// podUsage answers metrics.k8s.io of the control plane: every pod of the members uses the same.
+type podUsage struct {
 	mu      sync.Mutex
 	cpu     string
 	fail    bool
 	members map[string]*accesstest.Server
 }
 
-func (u *usage) set(cpu string) {
+func (u *podUsage) set(cpu string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.cpu, u.fail = cpu, cpu == ""
 }
 
-func (u *usage) answer(r *http.Request) (*http.Response, error) {
+func (u *podUsage) answer(r *http.Request) (*http.Response, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.fail {
@@ -94,7 +96,7 @@ func (u *usage) answer(r *http.Request) (*http.Response, error) {
 				continue
 			}
 			list.Items = append(list.Items, metricsv1beta1.PodMetrics{
-				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: p.GetName(), Annotations: map[string]string{autoscaling.ClusterAnnotation: cluster}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: p.GetName(), Annotations: map[string]string{autoscaling.ClusterAnnotation: cluster}},
 				Timestamp:  metav1.Now(), Window: metav1.Duration{Duration: time.Second},
 				Containers: []metricsv1beta1.ContainerMetrics{{Name: "app", Usage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(u.cpu)}}},
 			})
@@ -104,14 +106,14 @@ func (u *usage) answer(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), Request: r}, err
 }
 
-func newEnv(t *testing.T) *env {
+func newAutoscalingEnv(t *testing.T) *autoscalingEnv {
 	t.Helper()
-	e := &env{plane: testenv.Start(t, testenv.ControlPlane()), members: map[string]*accesstest.Server{"m1": accesstest.New(t), "m2": accesstest.New(t)}}
+	e := &autoscalingEnv{plane: testenv.Start(t, testenv.ControlPlane()), members: map[string]*accesstest.Server{"m1": accesstest.New(t), "m2": accesstest.New(t)}}
 	c, err := client.New(e.plane.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.client, e.usage = c, &usage{cpu: "100m", members: e.members}
+	e.client, e.usage = c, &podUsage{cpu: "100m", members: e.members}
 	planetest.Install(t, e.client)
 	for name, m := range e.members {
 		e.join(t, name, m)
@@ -121,25 +123,25 @@ func newEnv(t *testing.T) *env {
 	return e
 }
 
-func (e *env) create(t *testing.T, obj client.Object) {
+func (e *autoscalingEnv) create(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := e.client.Create(t.Context(), obj); err != nil {
 		t.Fatalf("%T: %v", obj, err)
 	}
 }
 
-func (e *env) join(t *testing.T, name string, m *accesstest.Server) {
+func (e *autoscalingEnv) join(t *testing.T, name string, m *accesstest.Server) {
 	t.Helper()
 	m.Require("token")
-	e.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{"token": []byte("token"), "caBundle": m.CA()}})
+	e.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name}, Data: map[string][]byte{"token": []byte("token"), "caBundle": m.CA()}})
 	e.create(t, &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       clusterv1alpha1.ClusterSpec{APIEndpoint: m.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: ns, Name: name}, SyncMode: clusterv1alpha1.Push},
+		Spec:       clusterv1alpha1.ClusterSpec{APIEndpoint: m.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: autoscalingNamespace, Name: name}, SyncMode: clusterv1alpha1.Push},
 	})
 	e.ready(t, name, metav1.ConditionTrue)
 }
 
-func (e *env) ready(t *testing.T, name string, status metav1.ConditionStatus) {
+func (e *autoscalingEnv) ready(t *testing.T, name string, status metav1.ConditionStatus) {
 	t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, status)
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -149,7 +151,7 @@ func (e *env) ready(t *testing.T, name string, status metav1.ConditionStatus) {
 }
 
 // start runs the controllers as a new process does.
-func (e *env) start(t *testing.T) {
+func (e *autoscalingEnv) start(t *testing.T) {
 	t.Helper()
 	cfg := rest.CopyConfig(e.plane.Config)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
@@ -181,7 +183,7 @@ func (e *env) start(t *testing.T) {
 	shared.Store, shared.Members = store, pool
 	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, shared, 0), hpatarget.Setup(ctx, shared), replicassync.Setup(ctx, shared),
 		federatedhpa.Setup(ctx, shared, federatedhpa.Options{
-			SyncPeriod: period, CacheSyncTimeout: 3 * time.Second, Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},
+			SyncPeriod: autoscalingPeriod, CacheSyncTimeout: 3 * time.Second, Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +199,7 @@ func (e *env) start(t *testing.T) {
 }
 
 type planeTransport struct {
-	usage *usage
+	usage *podUsage
 	below http.RoundTripper
 }
 
@@ -209,15 +211,15 @@ func (p *planeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func podPath(app string, i int) string {
-	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s-%d", ns, app, i)
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s-%d", autoscalingNamespace, app, i)
 }
 
 // workload creates a propagated Deployment of the control plane, with its binding to clusters, of which the first gets
 // the replicas.
-func (e *env) workload(t *testing.T, name string, replicas int32, clusters ...string) {
+func (e *autoscalingEnv) workload(t *testing.T, name string, replicas int32, clusters ...string) {
 	t.Helper()
 	policy := map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}
-	d := deployment(name, replicas)
+	d := autoscalingDeployment(name, replicas)
 	d.Labels = policy
 	e.create(t, d)
 	targets := make([]workv1alpha2.TargetCluster, len(clusters))
@@ -226,18 +228,18 @@ func (e *env) workload(t *testing.T, name string, replicas int32, clusters ...st
 	}
 	targets[0].Replicas = replicas
 	spec := workv1alpha2.ResourceBindingSpec{
-		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: ns, Name: name}, Replicas: replicas,
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: autoscalingNamespace, Name: name}, Replicas: replicas,
 		Clusters:  targets,
 		Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
 	}
-	e.create(t, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-deployment", Labels: policy}, Spec: spec})
+	e.create(t, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name + "-deployment", Labels: policy}, Spec: spec})
 }
 
-func deployment(name string, replicas int32) *appsv1.Deployment {
+func autoscalingDeployment(name string, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": name}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx"}}}},
@@ -246,21 +248,21 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 }
 
 // run makes a member run a number of pods of a workload.
-func (e *env) run(t *testing.T, cluster, name string, replicas int) {
+func (e *autoscalingEnv) run(t *testing.T, cluster, name string, replicas int) {
 	t.Helper()
 	m := e.members[cluster]
-	d := deployment(name, int32(replicas))
+	d := autoscalingDeployment(name, int32(replicas))
 	d.Status.Replicas = int32(replicas)
-	m.Put(fmt.Sprintf("/apis/apps/v1/namespaces/%s/deployments/%s", ns, name), convert(t, d))
+	m.Put(fmt.Sprintf("/apis/apps/v1/namespaces/%s/deployments/%s", autoscalingNamespace, name), toUnstructured(t, d))
 	since := metav1.NewTime(time.Now().Add(-time.Hour))
 	for i := range 30 {
 		if i >= replicas {
 			m.Remove(podPath(name, i))
 			continue
 		}
-		m.Put(podPath(name, i), convert(t, &corev1.Pod{
+		m.Put(podPath(name, i), toUnstructured(t, &corev1.Pod{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}},
 			}}},
@@ -269,7 +271,7 @@ func (e *env) run(t *testing.T, cluster, name string, replicas int) {
 	}
 }
 
-func convert(t *testing.T, obj any) *unstructured.Unstructured {
+func toUnstructured(t *testing.T, obj any) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
@@ -278,9 +280,9 @@ func convert(t *testing.T, obj any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-func (e *env) hpa(t *testing.T, name, target string, edit ...func(*autoscalingv1alpha1.FederatedHPA)) *autoscalingv1alpha1.FederatedHPA {
+func (e *autoscalingEnv) hpa(t *testing.T, name, target string, edit ...func(*autoscalingv1alpha1.FederatedHPA)) *autoscalingv1alpha1.FederatedHPA {
 	t.Helper()
-	h := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	h := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name}}
 	h.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}
 	h.Spec.MinReplicas, h.Spec.MaxReplicas = new(int32(1)), 10
 	h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
@@ -293,11 +295,11 @@ func (e *env) hpa(t *testing.T, name, target string, edit ...func(*autoscalingv1
 	return h
 }
 
-func (e *env) replicas(t *testing.T, name string, want int32) {
+func (e *autoscalingEnv) replicas(t *testing.T, name string, want int32) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
-		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, d); err != nil {
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: autoscalingNamespace, Name: name}, d); err != nil {
 			return err
 		}
 		if *d.Spec.Replicas != want {
@@ -307,11 +309,11 @@ func (e *env) replicas(t *testing.T, name string, want int32) {
 	})
 }
 
-func (e *env) condition(t *testing.T, name string, kind autoscalingv2.HorizontalPodAutoscalerConditionType, reason string) {
+func (e *autoscalingEnv) condition(t *testing.T, name string, kind autoscalingv2.HorizontalPodAutoscalerConditionType, reason string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		h := &autoscalingv1alpha1.FederatedHPA{}
-		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, h); err != nil {
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: autoscalingNamespace, Name: name}, h); err != nil {
 			return err
 		}
 		for _, c := range h.Status.Conditions {
@@ -320,7 +322,7 @@ func (e *env) condition(t *testing.T, name string, kind autoscalingv2.Horizontal
 			}
 		}
 		list := &corev1.EventList{}
-		if err := e.client.List(ctx, list, client.InNamespace(ns), client.MatchingFields{"involvedObject.name": name}); err != nil {
+		if err := e.client.List(ctx, list, client.InNamespace(autoscalingNamespace), client.MatchingFields{"involvedObject.name": name}); err != nil {
 			return err
 		}
 		var messages []string
@@ -331,11 +333,11 @@ func (e *env) condition(t *testing.T, name string, kind autoscalingv2.Horizontal
 	})
 }
 
-func (e *env) event(t *testing.T, name, reason, text string) {
+func (e *autoscalingEnv) event(t *testing.T, name, reason, text string) {
 	t.Helper()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		list := &corev1.EventList{}
-		if err := e.client.List(ctx, list, client.InNamespace(ns)); err != nil {
+		if err := e.client.List(ctx, list, client.InNamespace(autoscalingNamespace)); err != nil {
 			return err
 		}
 		for _, ev := range list.Items {
@@ -348,7 +350,8 @@ func (e *env) event(t *testing.T, name, reason, text string) {
 }
 
 func TestAutoscaling(t *testing.T) {
-	e := newEnv(t)
+	t.Parallel()
+	e := newAutoscalingEnv(t)
 	t.Run("load scales over two clusters and back, also after a restart", e.testLoad)
 	t.Run("a cluster is lost", e.testLostCluster)
 	t.Run("a cluster hangs", e.testHangingCluster)
@@ -362,12 +365,12 @@ func TestAutoscaling(t *testing.T) {
 
 // rescaled waits until the replicas of a template were written. A later pass may have changed them again, since the
 // members of these tests do not follow the template.
-func (e *env) rescaled(t *testing.T, name string, replicas int) {
+func (e *autoscalingEnv) rescaled(t *testing.T, name string, replicas int) {
 	t.Helper()
 	e.event(t, name, "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: cpu resource utilization (percentage of request) above target", replicas))
 }
 
-func (e *env) testLoad(t *testing.T) {
+func (e *autoscalingEnv) testLoad(t *testing.T) {
 	e.workload(t, "web", 2, "m1", "m2")
 	e.run(t, "m1", "web", 1)
 	e.run(t, "m2", "web", 1)
@@ -393,7 +396,7 @@ func (e *env) testLoad(t *testing.T) {
 	e.removeHPAs(t, "web")
 }
 
-func (e *env) testLostCluster(t *testing.T) {
+func (e *autoscalingEnv) testLostCluster(t *testing.T) {
 	e.workload(t, "lost", 2, "m1", "m2")
 	e.run(t, "m1", "lost", 1)
 	e.run(t, "m2", "lost", 1)
@@ -415,7 +418,7 @@ func (e *env) testLostCluster(t *testing.T) {
 	e.removeHPAs(t, "lost")
 }
 
-func (e *env) testHangingCluster(t *testing.T) {
+func (e *autoscalingEnv) testHangingCluster(t *testing.T) {
 	hanging := accesstest.New(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -434,7 +437,7 @@ func (e *env) testHangingCluster(t *testing.T) {
 	e.removeHPAs(t, "slow")
 }
 
-func (e *env) testMissingRequests(t *testing.T) {
+func (e *autoscalingEnv) testMissingRequests(t *testing.T) {
 	e.workload(t, "requestless", 2, "m1", "m2")
 	e.run(t, "m1", "requestless", 1)
 	e.run(t, "m2", "requestless", 1)
@@ -453,10 +456,10 @@ func (e *env) testMissingRequests(t *testing.T) {
 	e.removeHPAs(t, "requestless")
 }
 
-func (e *env) testBadTargets(t *testing.T) {
+func (e *autoscalingEnv) testBadTargets(t *testing.T) {
 	e.hpa(t, "missing", "missing")
 	e.condition(t, "missing", autoscalingv2.AbleToScale, "FailedGetScaleTargetRef")
-	d := deployment("local", 1)
+	d := autoscalingDeployment("local", 1)
 	e.create(t, d)
 	e.hpa(t, "local", "local")
 	e.condition(t, "local", autoscalingv2.AbleToScale, "FailedGetBinding")
@@ -473,30 +476,30 @@ func (e *env) testBadTargets(t *testing.T) {
 }
 
 // noScale creates a FederatedHPA whose target is propagated and has no replicas: a ConfigMap.
-func (e *env) noScale(t *testing.T, name string) {
+func (e *autoscalingEnv) noScale(t *testing.T, name string) {
 	t.Helper()
 	policy := map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}
-	meta := metav1.ObjectMeta{Namespace: ns, Name: name, Labels: policy}
+	meta := metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name, Labels: policy}
 	e.create(t, &corev1.ConfigMap{ObjectMeta: meta})
 	meta.Name += "-configmap"
 	e.create(t, &workv1alpha2.ResourceBinding{ObjectMeta: meta, Spec: workv1alpha2.ResourceBindingSpec{
-		Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: ns, Name: name}, Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}},
+		Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: autoscalingNamespace, Name: name}, Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}},
 	}})
 	e.hpa(t, name, name, func(h *autoscalingv1alpha1.FederatedHPA) {
 		h.Spec.ScaleTargetRef.APIVersion, h.Spec.ScaleTargetRef.Kind = "v1", "ConfigMap"
 	})
 }
 
-func (e *env) remove(t *testing.T, obj client.Object) {
+func (e *autoscalingEnv) remove(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := e.client.Delete(t.Context(), obj); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (e *env) removeHPAs(t *testing.T, names ...string) {
+func (e *autoscalingEnv) removeHPAs(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		e.remove(t, &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+		e.remove(t, &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: autoscalingNamespace, Name: name}})
 	}
 }

@@ -1,6 +1,8 @@
 //go:build integration
 
-package status_test
+// Covers internal/status.
+
+package controllers_test
 
 import (
 	"os"
@@ -18,16 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 )
 
-func newClient(t *testing.T, cluster *testenv.Cluster) client.Client {
-	t.Helper()
-	c, err := client.New(cluster.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func deployment() *appsv1.Deployment {
+func statusDeployment() *appsv1.Deployment {
 	labels := map[string]string{"app": "a"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
@@ -41,7 +34,7 @@ func deployment() *appsv1.Deployment {
 	}
 }
 
-func get(t *testing.T, c client.Client) *appsv1.Deployment {
+func getDeployment(t *testing.T, c client.Client) *appsv1.Deployment {
 	t.Helper()
 	out := &appsv1.Deployment{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, out); err != nil {
@@ -50,16 +43,17 @@ func get(t *testing.T, c client.Client) *appsv1.Deployment {
 	return out
 }
 
-func replicas(n int32) func(*appsv1.DeploymentStatus) {
+func withReplicas(n int32) func(*appsv1.DeploymentStatus) {
 	return func(s *appsv1.DeploymentStatus) { s.Replicas = n }
 }
 
-func progressing(s *appsv1.DeploymentStatus) {
+func withProgressing(s *appsv1.DeploymentStatus) {
 	s.Conditions = append(s.Conditions, appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue})
 }
 
 // TestWriter_RealAPIServer checks lag, conflicts and the restore of a backup of etcd.
 func TestWriter_RealAPIServer(t *testing.T) {
+	t.Parallel()
 	cluster := testenv.Start(t, testenv.ControlPlane())
 	c := newClient(t, cluster)
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
@@ -79,18 +73,18 @@ func TestWriter_RealAPIServer(t *testing.T) {
 			t.Fatalf("wrote %t, want %t, %v", wrote, want, err)
 		}
 	}
-	if err := c.Create(t.Context(), deployment()); err != nil {
+	if err := c.Create(t.Context(), statusDeployment()); err != nil {
 		t.Fatal(err)
 	}
-	created := get(t, c)
+	created := getDeployment(t, c)
 
 	other := created.DeepCopy()
 	other.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue}}
 	if err := c.Status().Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	write(created, progressing, true) // a conflict, as the cache shows the Deployment from before the other write
-	if got := get(t, c).Status.Conditions; len(got) != 2 {
+	write(created, withProgressing, true) // a conflict, as the cache shows the Deployment from before the other write
+	if got := getDeployment(t, c).Status.Conditions; len(got) != 2 {
 		t.Errorf("the stored conditions are %v", got)
 	}
 	write(created, func(*appsv1.DeploymentStatus) {}, false)
@@ -101,8 +95,8 @@ func TestWriter_RealAPIServer(t *testing.T) {
 	cluster.Restart(t)
 	c = newClient(t, cluster)
 	w = newWriter(c)
-	write(get(t, c), replicas(3), true)
-	write(created, replicas(3), false) // a lagging cache
+	write(getDeployment(t, c), withReplicas(3), true)
+	write(created, withReplicas(3), false) // a lagging cache
 
 	cluster.Stop(t)
 	if err := os.RemoveAll(etcd); err != nil {
@@ -112,14 +106,14 @@ func TestWriter_RealAPIServer(t *testing.T) {
 	cluster.Restart(t)
 	c = newClient(t, cluster)
 	w = newWriter(c)
-	restored := get(t, c)
+	restored := getDeployment(t, c)
 	if restored.Status.Replicas != 0 {
 		t.Fatal("the restore did not undo the write")
 	}
-	write(restored, replicas(3), false) // within the TTL it may be a lagging cache
+	write(restored, withReplicas(3), false) // within the TTL it may be a lagging cache
 	clock.Step(status.WrittenTTL)
-	write(restored, replicas(3), true)
-	if got := get(t, c).Status; got.Replicas != 3 || len(got.Conditions) != 2 {
+	write(restored, withReplicas(3), true)
+	if got := getDeployment(t, c).Status; got.Replicas != 3 || len(got.Conditions) != 2 {
 		t.Errorf("the stored status is %v", got)
 	}
 }

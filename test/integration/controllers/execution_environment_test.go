@@ -1,6 +1,6 @@
 //go:build integration
 
-package execution_test
+package controllers_test
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -45,9 +44,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// federation is a control plane with one member, and the controllers of the
+// memberFederation is a control plane with one member, and the controllers of the
 // member side.
-type federation struct {
+type memberFederation struct {
 	plane, member *testenv.Cluster
 	client        client.Client // of the control plane, uncached
 	there         client.Client // of the member
@@ -58,10 +57,10 @@ type federation struct {
 
 const clusterName = "m1"
 
-func newFederation(t *testing.T) *federation {
+func newMemberFederation(t *testing.T) *memberFederation {
 	t.Helper()
 	clusters := testenv.StartAll(t, testenv.ControlPlane(), testenv.Member(clusterName, 2))
-	f := &federation{plane: clusters[0], member: clusters[1]}
+	f := &memberFederation{plane: clusters[0], member: clusters[1]}
 	f.client = newClient(t, f.plane)
 	f.there = newClient(t, f.member)
 	planetest.Install(t, f.client)
@@ -70,26 +69,8 @@ func newFederation(t *testing.T) *federation {
 	return f
 }
 
-func newClient(t *testing.T, c *testenv.Cluster) client.Client {
-	t.Helper()
-	out, err := client.New(c.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// live reads templates from the API server.
-type live struct{ client.Reader }
-
-func (l live) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(gvk)
-	return obj, l.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
-}
-
 // start runs the controllers.
-func (f *federation) start(t *testing.T) {
+func (f *memberFederation) start(t *testing.T) {
 	t.Helper()
 	mgr, err := ctrl.NewManager(f.plane.Config, manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -134,7 +115,7 @@ func (f *federation) start(t *testing.T) {
 	}
 }
 
-func (f *federation) halt(t *testing.T) {
+func (f *memberFederation) halt(t *testing.T) {
 	t.Helper()
 	f.stop()
 	if err := testenv.Stopped(<-f.stopped); err != nil {
@@ -144,7 +125,7 @@ func (f *federation) halt(t *testing.T) {
 }
 
 // join makes the member a Cluster and returns when it is Ready.
-func (f *federation) join(t *testing.T) time.Duration {
+func (f *memberFederation) join(t *testing.T) time.Duration {
 	t.Helper()
 	ctx := t.Context()
 	must(t, f.there.Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -171,7 +152,7 @@ func (f *federation) join(t *testing.T) time.Duration {
 	return time.Since(began)
 }
 
-func (f *federation) waitReady(t *testing.T, want metav1.ConditionStatus, limit time.Duration) {
+func (f *memberFederation) waitReady(t *testing.T, want metav1.ConditionStatus, limit time.Duration) {
 	t.Helper()
 	testenv.Eventually(t, limit, func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
@@ -185,16 +166,16 @@ func (f *federation) waitReady(t *testing.T, want metav1.ConditionStatus, limit 
 	})
 }
 
-var bindings atomic.Int64
+var memberBindings atomic.Int64
 
 // propagate creates the template, its binding and its Work, as the earlier steps
 // of the pipeline do.
-func (f *federation) propagate(t *testing.T, text string, change ...func(*workv1alpha1.Work)) (*unstructured.Unstructured, *workv1alpha1.Work) {
+func (f *memberFederation) propagate(t *testing.T, text string, change ...func(*workv1alpha1.Work)) (*unstructured.Unstructured, *workv1alpha1.Work) {
 	t.Helper()
 	ctx := t.Context()
 	template := object(t, text)
 	must(t, client.IgnoreAlreadyExists(f.client.Create(ctx, template)))
-	id := fmt.Sprintf("id-%d", bindings.Add(1))
+	id := fmt.Sprintf("id-%d", memberBindings.Add(1))
 	binding := &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: template.GetNamespace(), Name: names.Binding(template.GetKind(), template.GetName()),
@@ -224,7 +205,7 @@ func (f *federation) propagate(t *testing.T, text string, change ...func(*workv1
 }
 
 // fill makes the template the manifest of the Work.
-func (f *federation) fill(t *testing.T, work *workv1alpha1.Work, template *unstructured.Unstructured, conflict string) {
+func (f *memberFederation) fill(t *testing.T, work *workv1alpha1.Work, template *unstructured.Unstructured, conflict string) {
 	t.Helper()
 	copied := template.DeepCopy()
 	must(t, manifest.Prepare(copied, manifest.Origin{
@@ -244,13 +225,6 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	must(t, obj.UnmarshalJSON(data))
 	return obj
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 type runtimeObject = runtime.Object

@@ -1,6 +1,8 @@
 //go:build integration
 
-package controllermanager_test
+// Covers pkg/controlplane/controllermanager.
+
+package controllers_test
 
 import (
 	"context"
@@ -32,7 +34,8 @@ import (
 
 // TestServices shows Services that span three clusters, with all controllers.
 func TestServices(t *testing.T) {
-	f := newFederation(t, "m1", "m2", "m3")
+	t.Parallel()
+	f := newServicesFederation(t, "m1", "m2", "m3")
 	for _, name := range []string{"m1", "m2", "m3"} {
 		f.installMultiCluster(t, name)
 	}
@@ -45,7 +48,7 @@ func TestServices(t *testing.T) {
 	t.Run("members leave", f.membersLeave)
 }
 
-func (f *federation) create(t testing.TB, where client.Client, objs ...client.Object) {
+func (f *servicesFederation) create(t testing.TB, where client.Client, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		if err := where.Create(t.Context(), obj); err != nil {
@@ -54,7 +57,7 @@ func (f *federation) create(t testing.TB, where client.Client, objs ...client.Ob
 	}
 }
 
-func (f *federation) wantCondition(name, conditionType string, status metav1.ConditionStatus) {
+func (f *servicesFederation) wantCondition(name, conditionType string, status metav1.ConditionStatus) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		mcs := &networkingv1alpha1.MultiClusterService{}
@@ -68,7 +71,7 @@ func (f *federation) wantCondition(name, conditionType string, status metav1.Con
 	})
 }
 
-func (f *federation) wantService(member, name string) {
+func (f *servicesFederation) wantService(member, name string) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		return f.members[member].Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, &corev1.Service{})
@@ -76,7 +79,7 @@ func (f *federation) wantService(member, name string) {
 }
 
 // wantRestored deletes by hand what the control plane made of a ServiceImport, and waits until it is there again.
-func (f *federation) wantRestored(slices ...string) {
+func (f *servicesFederation) wantRestored(slices ...string) {
 	f.Helper()
 	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "derived-api"}}
 	made := []client.Object{derived}
@@ -111,7 +114,7 @@ func (f *federation) wantRestored(slices ...string) {
 	f.wantSlices("m3", "derived-api", slices...)
 }
 
-func (f *federation) multiClusterService(t *testing.T) {
+func (f *servicesFederation) multiClusterService(t *testing.T) {
 	ctx := t.Context()
 	f.create(t, f.plane, service("web"), crossCluster("web", []string{"m1", "m2"}, []string{"m3", "m2"}))
 	f.wantService("m3", "web")
@@ -191,7 +194,7 @@ func (f *federation) multiClusterService(t *testing.T) {
 	f.wantSlices("m3", "web", "m1-web-a=10.1.0.7", "m2-web-a=10.2.0.1")
 }
 
-func (f *federation) update(t *testing.T, name string, change func(*networkingv1alpha1.MultiClusterService)) {
+func (f *servicesFederation) update(t *testing.T, name string, change func(*networkingv1alpha1.MultiClusterService)) {
 	t.Helper()
 	f.eventually(func(ctx context.Context) error {
 		mcs := &networkingv1alpha1.MultiClusterService{}
@@ -203,8 +206,8 @@ func (f *federation) update(t *testing.T, name string, change func(*networkingv1
 	})
 }
 
-// policy propagates objects by name to clusters.
-func policy(name string, clusters []string, selected ...policyv1alpha1.ResourceSelector) *policyv1alpha1.PropagationPolicy {
+// servicesPolicy propagates objects by name to clusters.
+func servicesPolicy(name string, clusters []string, selected ...policyv1alpha1.ResourceSelector) *policyv1alpha1.PropagationPolicy {
 	return &policyv1alpha1.PropagationPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}},
 		Spec: policyv1alpha1.PropagationSpec{
@@ -216,17 +219,17 @@ func policy(name string, clusters []string, selected ...policyv1alpha1.ResourceS
 
 const multicluster = "multicluster.x-k8s.io/v1alpha1"
 
-func (f *federation) exportAndImport(t *testing.T) {
+func (f *servicesFederation) exportAndImport(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "api"}
 	f.create(t, f.plane, service("api"),
 		&multiclusterv1alpha1.ServiceExport{ObjectMeta: meta},
 		&multiclusterv1alpha1.ServiceImport{ObjectMeta: meta, Spec: multiclusterv1alpha1.ServiceImportSpec{
 			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}},
 		}},
-		policy("export", []string{"m1", "m2"},
+		servicesPolicy("export", []string{"m1", "m2"},
 			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: "api"},
 			policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceExport", Name: "api"}),
-		policy("import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "api"}),
+		servicesPolicy("import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "api"}),
 	)
 	f.wantService("m3", "derived-api")
 	f.wantService("m1", "api")
@@ -267,7 +270,7 @@ func (f *federation) exportAndImport(t *testing.T) {
 
 // forgedSlice changes the labels and the address of an imported slice by policies, in a cluster that exports the Service as
 // well: the slice must not be collected and imported again as one of that cluster. The policy of the namespace has no effect.
-func (f *federation) forgedSlice(t *testing.T) {
+func (f *servicesFederation) forgedSlice(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "pay"}
 	forge := func(address string) policyv1alpha1.OverrideSpec {
 		o := policyv1alpha1.Overriders{
@@ -287,10 +290,10 @@ func (f *federation) forgedSlice(t *testing.T) {
 		&multiclusterv1alpha1.ServiceImport{ObjectMeta: meta, Spec: multiclusterv1alpha1.ServiceImportSpec{
 			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}},
 		}},
-		policy("pay-export", []string{"m1", "m3"},
+		servicesPolicy("pay-export", []string{"m1", "m3"},
 			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: "pay"},
 			policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceExport", Name: "pay"}),
-		policy("pay-import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "pay"}),
+		servicesPolicy("pay-import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "pay"}),
 		&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "forge"}, Spec: forge("10.66.6.6")},
 		&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "forge"}, Spec: forge("10.77.7.7")},
 	)
@@ -312,7 +315,7 @@ func (f *federation) forgedSlice(t *testing.T) {
 }
 
 // wantExported waits for the conditions of the ServiceExport, which members may read in another version of the API.
-func (f *federation) wantExported(where client.Client) {
+func (f *servicesFederation) wantExported(where client.Client) {
 	f.Helper()
 	version := "v1beta1"
 	if where == f.plane {
@@ -337,7 +340,7 @@ func (f *federation) wantExported(where client.Client) {
 }
 
 // wantImported waits for the clusters in the status of the ServiceImport.
-func (f *federation) wantImported(where client.Client, want ...string) {
+func (f *servicesFederation) wantImported(where client.Client, want ...string) {
 	f.Helper()
 	f.eventually(func(ctx context.Context) error {
 		in := &multiclusterv1alpha1.ServiceImport{}
@@ -357,7 +360,7 @@ func (f *federation) wantImported(where client.Client, want ...string) {
 
 // noService shows what a user reads whose Service does not exist, and that its creation is
 // noticed.
-func (f *federation) noService(t *testing.T) {
+func (f *servicesFederation) noService(t *testing.T) {
 	f.create(t, f.plane, crossCluster("late", []string{"m1"}, []string{"m3"}))
 	f.wantCondition("late", "ServiceApplied", metav1.ConditionFalse)
 	f.create(t, f.plane, service("late"))
@@ -366,7 +369,7 @@ func (f *federation) noService(t *testing.T) {
 }
 
 // installMultiCluster creates the types of exports and imports in a member.
-func (f *federation) installMultiCluster(t *testing.T, member string) {
+func (f *servicesFederation) installMultiCluster(t *testing.T, member string) {
 	t.Helper()
 	all, err := crds.All()
 	f.must(err)
@@ -383,7 +386,7 @@ func (f *federation) installMultiCluster(t *testing.T, member string) {
 }
 
 // hostileAgent writes what an agent may write: collected Works of its own cluster.
-func (f *federation) hostileAgent(t *testing.T) {
+func (f *servicesFederation) hostileAgent(t *testing.T) {
 	ctx := t.Context()
 	f.create(t, f.plane, service("bank"), crossCluster("bank", []string{"m1"}, []string{"m3"}), &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "evil"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull},
@@ -442,7 +445,7 @@ func (f *federation) hostileAgent(t *testing.T) {
 
 // providerStops shows that the slices of a provider leave when its API server stops, if
 // there is another one, and come back.
-func (f *federation) providerStops(t *testing.T) {
+func (f *servicesFederation) providerStops(t *testing.T) {
 	f.create(t, f.plane, service("shop"), crossCluster("shop", []string{"m1", "m2"}, []string{"m3"}))
 	f.create(t, f.members["m1"], slice("shop", "shop-a", "10.1.0.1"))
 	f.create(t, f.members["m2"], slice("shop", "shop-b", "10.2.0.1"))

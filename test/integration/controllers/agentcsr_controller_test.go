@@ -1,6 +1,8 @@
 //go:build integration
 
-package agentcsr_test
+// Covers pkg/controlplane/controllers/agentcsr.
+
+package controllers_test
 
 import (
 	"context"
@@ -29,8 +31,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
-// outcome waits for the answer to a request.
-func outcome(ctx context.Context, c client.Reader, name string) (string, error) {
+// requestOutcome waits for the answer to a request.
+func requestOutcome(ctx context.Context, c client.Reader, name string) (string, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, csr); err != nil {
 		return "", err
@@ -41,8 +43,28 @@ func outcome(ctx context.Context, c client.Reader, name string) (string, error) 
 	return "", errors.New("no answer")
 }
 
-func TestApprover(t *testing.T) {
-	p := start(t)
+// TestRegistration has one control plane for clusters that have nothing to do with one another.
+func TestRegistration(t *testing.T) {
+	t.Parallel()
+	p := startAgentPlane(t)
+	for name, test := range map[string]func(*testing.T){
+		"requests that are approved, and others":         p.approves,
+		"a cluster waits for an earlier one of its name": p.waitsForAnEarlierCluster,
+		"rights are restored":                            p.restoresRights,
+		"an agent loses its rights with its cluster":     p.takesRightsBack,
+		"a request describes the cluster":                p.describesTheCluster,
+		"a token ends with its cluster":                  p.endsToken,
+		"the loser of a race for a name keeps its token": p.leavesTokenToLoser,
+		"a token is good for one of two names at a time": p.acceptsOneOfTwoNames,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func (p *agentPlane) approves(t *testing.T) {
 	agent := p.mustEnrol(t, "m1", "id-1")
 	p.mustEnrol(t, "m2", "id-2")
 	push := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "push"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, ID: "id-p"}}
@@ -107,7 +129,7 @@ func TestApprover(t *testing.T) {
 
 // answersTokens makes requests with a token. An empty answer means that nobody
 // answers.
-func (p *plane) answersTokens(t *testing.T, token registration.Token) {
+func (p *agentPlane) answersTokens(t *testing.T, token registration.Token) {
 	t.Helper()
 	agent := func(name string) pkix.Name { return agentcert.Subject(name) }
 	type change = func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)
@@ -146,9 +168,9 @@ func (p *plane) answersTokens(t *testing.T, token registration.Token) {
 	i := 0
 	for name, tc := range cases {
 		i++
-		csr := request(t, fmt.Sprintf("try-%d", i), tc.subject)
+		csr := certificateRequest(t, fmt.Sprintf("try-%d", i), tc.subject)
 		if tc.change != nil {
-			csr = request(t, csr.Name, tc.subject, tc.change)
+			csr = certificateRequest(t, csr.Name, tc.subject, tc.change)
 		}
 		if err := c.Create(t.Context(), csr); err != nil {
 			if tc.want == "" {
@@ -161,21 +183,21 @@ func (p *plane) answersTokens(t *testing.T, token registration.Token) {
 }
 
 // expect waits for an answer; an empty one must not come.
-func (p *plane) expect(t *testing.T, what, csr, want string) {
+func (p *agentPlane) expect(t *testing.T, what, csr, want string) {
 	t.Helper()
 	if want == "" {
 		// Later requests that are answered show that this one had its turn; see below.
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			if got, err := outcome(ctx, p.admin, csr); err == nil {
+			if got, err := requestOutcome(ctx, p.admin, csr); err == nil {
 				t.Errorf("%s: answered %q", what, got)
 			}
 		})
 		return
 	}
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		got, err := outcome(ctx, p.admin, csr)
+		got, err := requestOutcome(ctx, p.admin, csr)
 		if err == nil && got != want {
 			return fmt.Errorf("%s: answered %q instead of %q", what, got, want)
 		}
@@ -184,14 +206,14 @@ func (p *plane) expect(t *testing.T, what, csr, want string) {
 }
 
 // answersAgents makes requests as an agent.
-func (p *plane) answersAgents(t *testing.T, agent *member.Identity) {
+func (p *agentPlane) answersAgents(t *testing.T, agent *member.Identity) {
 	t.Helper()
 	for name, tc := range map[string]struct{ cluster, want string }{
 		"own-renewal":     {"m1", "Approved AutoApproved"},
 		"foreign-cluster": {"m2", ""},
 		"new-cluster":     {"bad10", ""},
 	} {
-		csr := request(t, name, agentcert.Subject(tc.cluster))
+		csr := certificateRequest(t, name, agentcert.Subject(tc.cluster))
 		if err := agent.Client.Create(t.Context(), csr); err != nil {
 			t.Fatal(err)
 		}
@@ -213,10 +235,9 @@ func (p *plane) answersAgents(t *testing.T, agent *member.Identity) {
 	}
 }
 
-func TestEnrol_WaitsForAnEarlierClusterToGo(t *testing.T) {
-	p := start(t)
-	p.mustEnrol(t, "m1", "id-1")
-	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+func (p *agentPlane) waitsForAnEarlierCluster(t *testing.T) {
+	p.mustEnrol(t, "earlier", "id-earlier")
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "earlier"}}
 	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["test/hold"]}}`))
 	if err := errors.Join(p.admin.Patch(t.Context(), c, hold), p.admin.Delete(t.Context(), c)); err != nil {
 		t.Fatal(err)
@@ -226,14 +247,14 @@ func TestEnrol_WaitsForAnEarlierClusterToGo(t *testing.T) {
 			_ = p.admin.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 	}()
-	next, err := p.enrol(t, p.token(t), "m1", "id-2")
+	next, err := p.enrol(t, p.token(t), "earlier", "id-earlier-2")
 	if err != nil || !next.New {
 		t.Errorf("got %+v, %v", next, err)
 	}
 }
 
 // refused waits until a request is refused for a reason.
-func (p *plane) refused(ctx context.Context, reason string) bool {
+func (p *agentPlane) refused(ctx context.Context, reason string) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -256,18 +277,17 @@ func (p *plane) refused(ctx context.Context, reason string) bool {
 	}
 }
 
-func TestRights_AreRestored(t *testing.T) {
-	p := start(t)
-	agent := p.mustEnrol(t, "m1", "id-1")
-	space := names.ExecutionNamespace("m1")
+func (p *agentPlane) restoresRights(t *testing.T) {
+	agent := p.mustEnrol(t, "restored", "id-restored")
+	space := names.ExecutionNamespace("restored")
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		return agent.Client.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(space))
 	})
-	cluster, work := metav1.ObjectMeta{Name: names.AgentRole("m1")}, metav1.ObjectMeta{Namespace: space, Name: names.AgentWorkRole("m1")}
+	cluster, work := metav1.ObjectMeta{Name: names.AgentRole("restored")}, metav1.ObjectMeta{Namespace: space, Name: names.AgentWorkRole("restored")}
 	for _, obj := range []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: cluster}, &rbacv1.ClusterRoleBinding{ObjectMeta: cluster},
 		&rbacv1.Role{ObjectMeta: work}, &rbacv1.RoleBinding{ObjectMeta: work},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.CredentialsSecret("m1")}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.CredentialsSecret("restored")}},
 	} {
 		p.must(t, p.admin.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 		before := obj.GetUID()
@@ -283,7 +303,7 @@ func TestRights_AreRestored(t *testing.T) {
 		})
 	}
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		return errors.Join(agent.Client.Get(ctx, client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{}),
+		return errors.Join(agent.Client.Get(ctx, client.ObjectKey{Name: "restored"}, &clusterv1alpha1.Cluster{}),
 			agent.Client.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(space)))
 	})
 }

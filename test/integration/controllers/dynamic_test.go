@@ -1,6 +1,8 @@
 //go:build integration
 
-package dynamic_test
+// Covers pkg/controlplane/interpretation/dynamic.
+
+package controllers_test
 
 import (
 	"context"
@@ -31,21 +33,23 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
-// requests records what is asked of the API server.
-type requests struct {
+// rulesRequests records what is asked of the API server. A watch that goes on from a list asks for nothing again.
+type rulesRequests struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	seen []string
 }
 
-func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
-	r.mu.Lock()
-	r.seen = append(r.seen, req.Method+" "+req.URL.Path)
-	r.mu.Unlock()
+func (r *rulesRequests) RoundTrip(req *http.Request) (*http.Response, error) {
+	if query := req.URL.Query(); query.Get("watch") == "" || query.Get("sendInitialEvents") != "" {
+		r.mu.Lock()
+		r.seen = append(r.seen, req.Method+" "+req.URL.RequestURI())
+		r.mu.Unlock()
+	}
 	return r.next.RoundTrip(req)
 }
 
-func (r *requests) take() []string {
+func (r *rulesRequests) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.seen
@@ -53,23 +57,23 @@ func (r *requests) take() []string {
 	return out
 }
 
-// changed records which of some kinds were affected by each change.
-type changed struct {
+// changedKinds records which of some kinds were affected by each change.
+type changedKinds struct {
 	mu    sync.Mutex
 	kinds []string
 }
 
-func (c *changed) listen(affects func(schema.GroupVersionKind) bool) {
+func (c *changedKinds) listen(affects func(schema.GroupVersionKind) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kind := range []string{"Foo", "Bar", "Baz"} {
-		if affects(gvk(kind)) {
+		if affects(exampleKind(kind)) {
 			c.kinds = append(c.kinds, kind)
 		}
 	}
 }
 
-func (c *changed) take() []string {
+func (c *changedKinds) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.kinds
@@ -77,7 +81,7 @@ func (c *changed) take() []string {
 	return out
 }
 
-func gvk(kind string) schema.GroupVersionKind {
+func exampleKind(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: kind}
 }
 
@@ -90,17 +94,17 @@ func customization(name, kind string, healthy bool) *configv1alpha1.ResourceInte
 	return c
 }
 
-type world struct {
+type rules struct {
 	*testing.T
 	client client.Client
 	in     *interpreter.Interpreter
-	asked  *requests
-	news   *changed
+	asked  *rulesRequests
+	news   *changedKinds
 }
 
-func start(t *testing.T, before ...client.Object) *world {
+func startRules(t *testing.T, before ...client.Object) *rules {
 	t.Helper()
-	cluster := testenv.Start(t, testenv.ControlPlane())
+	cluster := apiServer(t)
 	c, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +115,7 @@ func start(t *testing.T, before ...client.Object) *world {
 	}
 	for _, crd := range all {
 		if crd.Spec.Group == configv1alpha1.GroupName {
-			if err := c.Create(t.Context(), crd); err != nil {
+			if err := c.Create(t.Context(), crd); client.IgnoreAlreadyExists(err) != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,12 +124,10 @@ func start(t *testing.T, before ...client.Object) *world {
 		return errors.Join(c.List(ctx, &configv1alpha1.ResourceInterpreterCustomizationList{}),
 			c.List(ctx, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}))
 	})
+	w := &rules{T: t, client: c, asked: &rulesRequests{}, news: &changedKinds{}}
 	for _, obj := range before {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		w.must(w.create(obj))
 	}
-	w := &world{T: t, client: c, asked: &requests{}, news: &changed{}}
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		w.asked.next = next
@@ -155,15 +157,25 @@ func start(t *testing.T, before ...client.Object) *world {
 	return w
 }
 
+// create creates an object until the test ends.
+func (w *rules) create(obj client.Object) error {
+	w.Cleanup(func() {
+		if err := client.IgnoreNotFound(w.client.Delete(context.Background(), obj)); err != nil {
+			w.Error(err)
+		}
+	})
+	return w.client.Create(w.Context(), obj)
+}
+
 // becomes waits until objects of a kind are judged as wanted, and checks that
 // only that kind was affected and nothing was asked of the API server.
-func (w *world) becomes(kind, want string) {
+func (w *rules) becomes(kind, want string) {
 	w.Helper()
 	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(gvk(kind))
+	obj.SetGroupVersionKind(exampleKind(kind))
 	testenv.Eventually(w.T, time.Minute, func(context.Context) error {
 		got := "unknown"
-		if w.in.HookEnabled(gvk(kind), configv1alpha1.InterpreterOperationInterpretHealth) {
+		if w.in.HookEnabled(exampleKind(kind), configv1alpha1.InterpreterOperationInterpretHealth) {
 			healthy, err := w.in.InterpretHealth(obj)
 			got = fmt.Sprint(healthy)
 			if err != nil {
@@ -183,7 +195,7 @@ func (w *world) becomes(kind, want string) {
 	}
 }
 
-func (w *world) must(err error) {
+func (w *rules) must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -191,12 +203,13 @@ func (w *world) must(err error) {
 }
 
 func TestNewInterpreter_FollowsChangesWithoutRestartOrRescan(t *testing.T) {
+	t.Parallel()
 	foo := customization("foo", "Foo", true)
-	w := start(t, foo)
+	w := startRules(t, foo)
 	w.becomes("Foo", "true") // it was there before
 
 	bar := customization("bar", "Bar", true)
-	w.must(w.client.Create(t.Context(), bar))
+	w.must(w.create(bar))
 	w.becomes("Bar", "true")
 	bar.Spec.Customizations.HealthInterpretation.LuaScript = "function InterpretHealth(o) return false end"
 	w.must(w.client.Update(t.Context(), bar))
@@ -213,7 +226,7 @@ func TestNewInterpreter_FollowsChangesWithoutRestartOrRescan(t *testing.T) {
 			Rule:       configv1alpha1.Rule{APIGroups: []string{"example.io"}, APIVersions: []string{"*"}, Kinds: []string{"Baz"}},
 		}},
 	}}
-	w.must(w.client.Create(t.Context(), hooks))
+	w.must(w.create(hooks))
 	w.becomes("Baz", `failed calling webhook "hooks/baz.example.io"`)
 	w.must(w.client.Delete(t.Context(), hooks))
 	w.becomes("Baz", "unknown")
@@ -221,12 +234,13 @@ func TestNewInterpreter_FollowsChangesWithoutRestartOrRescan(t *testing.T) {
 
 // Many changes at once are a few reloads.
 func TestNewInterpreter_TakesManyChangesTogether(t *testing.T) {
-	w := start(t)
+	t.Parallel()
+	w := startRules(t)
 	const many = 100
 	var workers sync.WaitGroup
 	for i := range many {
 		workers.Go(func() {
-			if err := w.client.Create(t.Context(), customization(fmt.Sprint("c", i), fmt.Sprint("Kind", i), true)); err != nil {
+			if err := w.create(customization(fmt.Sprint("c", i), fmt.Sprint("Kind", i), true)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -234,7 +248,7 @@ func TestNewInterpreter_TakesManyChangesTogether(t *testing.T) {
 	workers.Wait()
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
 		for i := range many {
-			if kind := gvk(fmt.Sprint("Kind", i)); !w.in.HookEnabled(kind, configv1alpha1.InterpreterOperationInterpretHealth) {
+			if kind := exampleKind(fmt.Sprint("Kind", i)); !w.in.HookEnabled(kind, configv1alpha1.InterpreterOperationInterpretHealth) {
 				return fmt.Errorf("%s is not known", kind.Kind)
 			}
 		}
