@@ -43,10 +43,10 @@ headline "Services that span 5 clusters: change to consumer, writes, 200 Service
 go test -tags integration -run '^$' -bench Services -benchtime 1x ./test/integration/controllers | grep '^Benchmark'
 
 headline "resident memory of the metrics adapter, 5 members with 2,000 pods each"
-go test -tags integration -run '^$' -bench Adapter -benchtime 1x ./pkg/controlplane/metricsadapter | grep '^Benchmark'
+go test -tags integration -run '^$' -bench Adapter -benchtime 1x ./test/integration/servers | grep '^Benchmark'
 
 headline "the role search: 10,000 Pods in 5 clusters, watches, start with 100,000 ConfigMaps in 20 clusters"
-go test -tags integration -run '^$' -bench Search -benchtime 1x ./pkg/controlplane/search | grep '^Benchmark'
+go test -tags integration -run '^$' -bench Search -benchtime 1x ./test/integration/servers | grep '^Benchmark'
 
 headline "a decision over ten clusters, with and without estimators"
 go test -run '^$' -bench Schedule -benchtime 3s ./pkg/controlplane/estimator | grep -E '^Benchmark'

@@ -1,6 +1,6 @@
 //go:build integration
 
-package search_test
+package servers_test
 
 import (
 	"bufio"
@@ -33,14 +33,14 @@ import (
 )
 
 const (
-	benchPods       = 2000 // of each of the first 5 members
+	searchBenchPods = 2000 // of each of the first 5 members
 	benchConfigMaps = 5000 // of each of 20 members
 	benchEvents     = 300
 	benchWatchers   = 100
 )
 
-// bench is a control plane and the role search as a process.
-type bench struct {
+// searchBench is a control plane and the role search as a process.
+type searchBench struct {
 	*testing.B
 	plane   *testenv.Cluster
 	port    int
@@ -51,7 +51,7 @@ type bench struct {
 
 // BenchmarkSearch measures the role as a process, with members in the process of the benchmark.
 func BenchmarkSearch(b *testing.B) {
-	f := &bench{B: b, plane: testenv.Start(b, testenv.ControlPlane())}
+	f := &searchBench{B: b, plane: testenv.Start(b, testenv.ControlPlane())}
 	c, err := client.New(f.plane.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		b.Fatal(err)
@@ -61,10 +61,10 @@ func BenchmarkSearch(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 20 {
-		f.members = append(f.members, join(b, c, fmt.Sprintf("m%02d", i)))
+		f.members = append(f.members, searchJoin(b, c, fmt.Sprintf("m%02d", i)))
 	}
 	for _, m := range f.members[:5] {
-		for i := range benchPods {
+		for i := range searchBenchPods {
 			f.put(m, fmt.Sprintf("team-%d", i%10), fmt.Sprintf("web-%05d", i), i)
 		}
 	}
@@ -82,10 +82,10 @@ func BenchmarkSearch(b *testing.B) {
 	_ = listener.Close()
 	role := f.start()
 	expose(b, c, int32(f.port))
-	registries := clientOf(b, f.plane.Config, "").SearchV1alpha1().ResourceRegistries()
+	registries := searchClient(b, f.plane.Config, "").SearchV1alpha1().ResourceRegistries()
 	time.Sleep(20 * time.Second) // until unused memory of the start is returned
 	before := f.resident(role.Pid)
-	if _, err := registries.Create(b.Context(), pods(), metav1.CreateOptions{}); err != nil {
+	if _, err := registries.Create(b.Context(), podRegistry(), metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	f.complete("pods")
@@ -94,8 +94,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	time.Sleep(time.Minute)
 	b.ReportMetric(f.resident(role.Pid)-before, "MB-10000-pods")
-	b.ReportMetric(median(5, func() time.Duration { return f.list("pods") }), "ms-list")
-	b.ReportMetric(median(5, func() time.Duration { return f.list("pods?limit=500") }), "ms-list-in-pages")
+	b.ReportMetric(medianTime(5, func() time.Duration { return f.list("pods") }), "ms-list")
+	b.ReportMetric(medianTime(5, func() time.Duration { return f.list("pods?limit=500") }), "ms-list-in-pages")
 	b.ReportMetric(f.latency(), "ms-event-p99")
 	b.ReportMetric(f.watched(role.Pid), "cores-100-watchers")
 	for _, m := range f.members {
@@ -103,7 +103,7 @@ func BenchmarkSearch(b *testing.B) {
 			m.Put(fmt.Sprintf("/api/v1/namespaces/team-%d/configmaps/c-%05d", i%10, i), benchConfigMap(i))
 		}
 	}
-	more := pods()
+	more := podRegistry()
 	more.Name, more.Spec.ResourceSelectors = "configmaps", []searchv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
 	if _, err := registries.Create(b.Context(), more, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
@@ -118,12 +118,12 @@ func BenchmarkSearch(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-func (f *bench) put(member *accesstest.Server, namespace, name string, i int) {
+func (f *searchBench) put(member *accesstest.Server, namespace, name string, i int) {
 	member.Put("/api/v1/namespaces/"+namespace+"/pods/"+name, benchPod(namespace, name, i))
 }
 
 // start runs the role.
-func (f *bench) start() *os.Process {
+func (f *searchBench) start() *os.Process {
 	role := exec.Command(testenv.Binary(f, "karmada"), "search", "--kubeconfig", f.plane.Kubeconfig, "--authentication-kubeconfig", f.plane.Kubeconfig,
 		"--authorization-kubeconfig", f.plane.Kubeconfig, "--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(f.port), "--etcd-servers="+f.plane.Info.Etcd,
 		"--cert-dir="+f.TempDir(), "--metrics-bind-address=0")
@@ -136,7 +136,7 @@ func (f *bench) start() *os.Process {
 }
 
 // get starts a request.
-func (f *bench) get(ctx context.Context, path string) (*http.Response, error) {
+func (f *searchBench) get(ctx context.Context, path string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+path, nil)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (f *bench) get(ctx context.Context, path string) (*http.Response, error) {
 }
 
 // complete waits until a list has the objects of all clusters.
-func (f *bench) complete(resource string) {
+func (f *searchBench) complete(resource string) {
 	f.Helper()
 	testenv.Eventually(f, 2*time.Minute, func(ctx context.Context) error {
 		resp, err := f.get(ctx, resource+"?limit=1&strict=true")
@@ -163,7 +163,7 @@ func (f *bench) complete(resource string) {
 }
 
 // list reads a list whole, page by page.
-func (f *bench) list(path string) time.Duration {
+func (f *searchBench) list(path string) time.Duration {
 	from := time.Now()
 	for next := path; next != ""; {
 		resp, err := f.get(f.Context(), next)
@@ -186,7 +186,7 @@ func (f *bench) list(path string) time.Duration {
 }
 
 // watch reads events until the test ends, and calls fn with each line.
-func (f *bench) watch(fn func(line string)) {
+func (f *searchBench) watch(fn func(line string)) {
 	f.Helper()
 	resp, err := f.get(f.Context(), "pods?watch=true&resourceVersion=0&fieldSelector=metadata.namespace%3Dbench")
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *bench) watch(fn func(line string)) {
 }
 
 // latency returns the 99th percentile of the time from a change in a member to the event of a watch, in ms.
-func (f *bench) latency() float64 {
+func (f *searchBench) latency() float64 {
 	arrived := make(chan struct{}, benchEvents)
 	f.watch(func(line string) {
 		if strings.Contains(line, `"type":"ADDED"`) {
@@ -225,7 +225,7 @@ func (f *bench) latency() float64 {
 }
 
 // watched returns the processor time of the role with 100 watches and 100 changes a second, in cores.
-func (f *bench) watched(pid int) float64 {
+func (f *searchBench) watched(pid int) float64 {
 	var events atomic.Int64
 	for range benchWatchers {
 		f.watch(func(string) { events.Add(1) })
@@ -243,7 +243,7 @@ func (f *bench) watched(pid int) float64 {
 }
 
 // used returns the processor time of a process in seconds.
-func (f *bench) used(pid int) float64 {
+func (f *searchBench) used(pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		f.Fatal(err)
@@ -262,7 +262,7 @@ func (f *bench) used(pid int) float64 {
 }
 
 // resident returns the resident memory of a process in MB.
-func (f *bench) resident(pid int) float64 {
+func (f *searchBench) resident(pid int) float64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		f.Fatal(err)
@@ -275,8 +275,8 @@ func (f *bench) resident(pid int) float64 {
 	return kb / 1000
 }
 
-// median returns the median of some runs in ms.
-func median(runs int, run func() time.Duration) float64 {
+// medianTime returns the median of some runs in ms.
+func medianTime(runs int, run func() time.Duration) float64 {
 	times := make([]time.Duration, 0, runs)
 	for range runs {
 		times = append(times, run())

@@ -1,6 +1,8 @@
 //go:build integration
 
-package search_test
+// Covers pkg/controlplane/search.
+
+package servers_test
 
 import (
 	"context"
@@ -27,6 +29,7 @@ import (
 
 // A manager of controller-runtime reads typed objects of all members, and writes them back.
 func TestProxy_ControllerManager(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	skip := true
 	f.config.ContentType = "application/json" // the stand-ins of members know nothing else
@@ -92,7 +95,7 @@ func TestProxy_ControllerManager(t *testing.T) {
 		})
 	}
 	wants(map[string]string{"only-in-m1": "m1", "only-in-m2": "m2"})
-	put(f.members["m2"], "other", "new")
+	putConfigMap(f.members["m2"], "other", "new")
 	wants(map[string]string{"only-in-m1": "m1", "only-in-m2": "m2", "new": "m2"})
 	f.members["m1"].Remove("/api/v1/namespaces/other/configmaps/only-in-m1")
 	wants(map[string]string{"only-in-m2": "m2", "new": "m2"})

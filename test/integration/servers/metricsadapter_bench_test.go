@@ -1,6 +1,6 @@
 //go:build integration
 
-package metricsadapter_test
+package servers_test
 
 import (
 	"context"
@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	benchMembers = 5
-	benchPods    = 2000
-	benchLists   = 20
+	benchMembers     = 5
+	adapterBenchPods = 2000
+	benchLists       = 20
 )
 
 // BenchmarkAdapter_Memory measures the adapter as a process, with the metrics of all pods of five members.
@@ -43,7 +43,7 @@ func BenchmarkAdapter_Memory(b *testing.B) {
 	}
 	planetest.Install(b, c)
 	for i := range benchMembers {
-		join(b, c, fmt.Sprintf("m%d", i))
+		adapterJoin(b, c, fmt.Sprintf("m%d", i))
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +69,7 @@ func BenchmarkAdapter_Memory(b *testing.B) {
 	}
 	list := func(ctx context.Context) error {
 		pods, err := usage.MetricsV1beta1().PodMetricses("").List(ctx, metav1.ListOptions{})
-		if err == nil && len(pods.Items) != benchMembers*benchPods {
+		if err == nil && len(pods.Items) != benchMembers*adapterBenchPods {
 			err = fmt.Errorf("%d pods have metrics", len(pods.Items))
 		}
 		return err
@@ -86,13 +86,13 @@ func BenchmarkAdapter_Memory(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// join adds a member with pods and their usage.
-func join(b *testing.B, c client.Client, name string) {
+// adapterJoin adds a member with pods and their usage.
+func adapterJoin(b *testing.B, c client.Client, name string) {
 	b.Helper()
 	server := accesstest.New(b)
 	server.Require("token")
 	server.Put("/api/v1/namespaces/kube-system", object("v1", "Namespace", map[string]any{"name": "kube-system"}, nil))
-	for i := range benchPods {
+	for i := range adapterBenchPods {
 		ns, pod := fmt.Sprintf("team-%d", i%20), fmt.Sprintf("web-%d-7d8b49557c-%05d", i%100, i)
 		meta := map[string]any{"namespace": ns, "name": pod, "labels": map[string]any{"app": fmt.Sprintf("web-%d", i%100), "pod-template-hash": "7d8b49557c", "tier": "front"}}
 		path := "/namespaces/" + ns + "/pods/" + pod

@@ -1,6 +1,8 @@
 //go:build integration
 
-package search_test
+// Covers pkg/controlplane/search.
+
+package servers_test
 
 import (
 	"context"
@@ -62,6 +64,7 @@ func widgetDefinition() *apiextensionsv1.CustomResourceDefinition {
 // selectable fields are
 // those of its definition as soon as the control plane has one, and again without when it is deleted.
 func TestProxy_KindsThatTheControlPlaneLacks(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c, err := client.New(f.replicas.home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {

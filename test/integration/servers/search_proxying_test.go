@@ -1,6 +1,8 @@
 //go:build integration
 
-package search_test
+// Covers pkg/controlplane/search.
+
+package servers_test
 
 import (
 	"context"
@@ -39,7 +41,7 @@ type fleet struct {
 	*testing.T
 	config   *rest.Config
 	members  map[string]*accesstest.Server
-	replicas *replicas
+	replicas *searchReplicas
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -60,17 +62,17 @@ func newFleet(t *testing.T) *fleet {
 			}
 		}
 	}
-	f := &fleet{T: t, config: rest.CopyConfig(home.Config), members: map[string]*accesstest.Server{}, replicas: serve(t, home)}
+	f := &fleet{T: t, config: rest.CopyConfig(home.Config), members: map[string]*accesstest.Server{}, replicas: searchServe(t, home)}
 	f.config.Host += "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
 	for _, name := range []string{"m1", "m2"} {
-		f.members[name] = join(t, c, name)
-		put(f.members[name], "team", "shared")
-		put(f.members[name], "other", "only-in-"+name)
+		f.members[name] = searchJoin(t, c, name)
+		putConfigMap(f.members[name], "team", "shared")
+		putConfigMap(f.members[name], "other", "only-in-"+name)
 	}
 	grant(t, c, "alice", "team")
-	registry := pods()
+	registry := podRegistry()
 	registry.Spec.ResourceSelectors[0].Kind = "ConfigMap"
-	if _, err := clientOf(t, home.Config, "").SearchV1alpha1().ResourceRegistries().Create(t.Context(), registry, metav1.CreateOptions{}); err != nil {
+	if _, err := searchClient(t, home.Config, "").SearchV1alpha1().ResourceRegistries().Create(t.Context(), registry, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
@@ -118,6 +120,7 @@ func (f *fleet) call(as, method, path, contentType, body string) (code int, data
 
 // Who may use the proxy reads and writes with it what this user may in the control plane, and nothing else.
 func TestProxy_Rights(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	for _, tc := range []struct {
 		user, method, path string
@@ -182,6 +185,7 @@ func TestProxy_Rights(t *testing.T) {
 
 // A write goes to the cluster that holds the object, with the cluster's own version; without one for the cluster it is refused.
 func TestProxy_Writes(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	const path, merge = "namespaces/other/configmaps/only-in-m1", "application/merge-patch+json"
 	code, data := f.call("", http.MethodGet, path, "", "")
@@ -216,6 +220,7 @@ func TestProxy_Writes(t *testing.T) {
 // An informer of client-go follows all members by one list and one watch, and goes on when replicas end, are killed and start: only
 // what is deleted in a member is deleted in it.
 func TestProxy_Informer(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	c, err := dynamic.NewForConfig(f.config)
 	if err != nil {
@@ -267,7 +272,7 @@ func TestProxy_Informer(t *testing.T) {
 		})
 	}
 	wants("only-in-m1", "only-in-m2")
-	put(f.members["m2"], "other", "new")
+	putConfigMap(f.members["m2"], "other", "new")
 	wants("new", "only-in-m1", "only-in-m2")
 	f.members["m1"].Remove("/api/v1/namespaces/other/configmaps/only-in-m1")
 	wants("new", "only-in-m2")
@@ -288,7 +293,7 @@ func TestProxy_Informer(t *testing.T) {
 		},
 	} {
 		name := change()
-		put(f.members["m1"], "other", name)
+		putConfigMap(f.members["m1"], "other", name)
 		wants([][]string{{"after-a-signal", "new", "only-in-m2"}, {"after-a-kill", "after-a-signal", "new", "only-in-m2"}}[i]...)
 		if text := f.replicas.readyz(); text != "ok" {
 			t.Errorf("the replica that serves is not ready: %s", text)
@@ -333,6 +338,7 @@ func (f *fleet) table(path string) (columns []string, rows []string) {
 
 // Tables name the cluster and have the columns of the kind.
 func TestProxy_Tables(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	columns, rows := f.table("/api/v1/namespaces/team/configmaps")
 	if !slices.Equal(columns, []string{"Cluster", "Name", "Data", "Age"}) || !slices.Equal(rows, []string{"m1shared", "m2shared"}) {
@@ -345,6 +351,7 @@ func TestProxy_Tables(t *testing.T) {
 
 // With consistent=true the members answer at once, as the requester; one that does not is named.
 func TestProxy_Consistent(t *testing.T) {
+	t.Parallel()
 	f := newFleet(t)
 	requesters := make(chan string, 100)
 	f.members["m1"].Fail(func(r *http.Request) int {
@@ -353,7 +360,7 @@ func TestProxy_Consistent(t *testing.T) {
 		}
 		return 0
 	})
-	put(f.members["m1"], "team", "new")
+	putConfigMap(f.members["m1"], "team", "new")
 	const path = "namespaces/team/configmaps?consistent=true&labelSelector=app!%3Dother&limit=1"
 	code, data := f.call("alice", http.MethodGet, path, "", "")
 	var list struct {

@@ -1,6 +1,8 @@
 //go:build integration
 
-package search_test
+// Covers pkg/controlplane/search.
+
+package servers_test
 
 import (
 	"context"
@@ -27,8 +29,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
-// join adds a member to a control plane.
-func join(t testing.TB, c client.Client, name string) *accesstest.Server {
+// searchJoin adds a member to a control plane.
+func searchJoin(t testing.TB, c client.Client, name string) *accesstest.Server {
 	t.Helper()
 	server := accesstest.New(t)
 	server.Require("token")
@@ -50,7 +52,7 @@ func join(t testing.TB, c client.Client, name string) *accesstest.Server {
 	return server
 }
 
-func put(server *accesstest.Server, namespace, name string) {
+func putConfigMap(server *accesstest.Server, namespace, name string) {
 	server.Put("/api/v1/namespaces/"+namespace+"/configmaps/"+name, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": namespace, "name": name},
 	}})
@@ -83,6 +85,7 @@ func grant(t *testing.T, c client.Client, user, namespace string) {
 
 // A user of the cache sees the objects of all members that this user may read in the control plane, and no others.
 func TestServer_CachedObjects(t *testing.T) {
+	t.Parallel()
 	home := testenv.Start(t, testenv.ControlPlane())
 	c, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
@@ -92,15 +95,15 @@ func TestServer_CachedObjects(t *testing.T) {
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.NamespaceKarmadaSystem}}); err != nil {
 		t.Fatal(err)
 	}
-	serve(t, home)
+	searchServe(t, home)
 	for _, name := range []string{"m1", "m2"} {
-		server := join(t, c, name)
-		put(server, "team", "shared")
-		put(server, "other", "only-in-"+name)
+		server := searchJoin(t, c, name)
+		putConfigMap(server, "team", "shared")
+		putConfigMap(server, "other", "only-in-"+name)
 	}
 	grant(t, c, "alice", "team")
-	admin, alice := clientOf(t, home.Config, ""), clientOf(t, home.Config, "alice")
-	registry := pods()
+	admin, alice := searchClient(t, home.Config, ""), searchClient(t, home.Config, "alice")
+	registry := podRegistry()
 	registry.Spec.ResourceSelectors[0].Kind = "ConfigMap"
 	if _, err := admin.SearchV1alpha1().ResourceRegistries().Create(t.Context(), registry, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -128,14 +131,14 @@ func TestServer_CachedObjects(t *testing.T) {
 	}
 	all := []string{"m1 other/only-in-m1", "m1 team/shared", "m2 other/only-in-m2", "m2 team/shared"}
 	testenv.Eventually(t, time.Minute, func(context.Context) error {
-		code, data := raw(t, admin, "search/cache/api/v1/configmaps", "application/json")
+		code, data := getRaw(t, admin, "search/cache/api/v1/configmaps", "application/json")
 		if code != http.StatusOK || !slices.Equal(names(data), all) {
 			return fmt.Errorf("%d %s", code, data)
 		}
 		return nil
 	})
 	testenv.Eventually(t, time.Minute, func(context.Context) error { // rights take effect with a delay
-		code, data := raw(t, alice, "search/cache/api/v1/namespaces/team/configmaps/shared", "application/json")
+		code, data := getRaw(t, alice, "search/cache/api/v1/namespaces/team/configmaps/shared", "application/json")
 		if code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, data)
 		}
@@ -158,7 +161,7 @@ func TestServer_CachedObjects(t *testing.T) {
 		{"namespaces/team/configmaps?limit=1&continue=x", http.StatusGone, nil, "the continue token is not valid"},
 		{"namespaces/team/configmaps?fieldSelector=metadata.name!=shared", http.StatusOK, []string{}, ""},
 	} {
-		code, data := raw(t, alice, "search/cache/api/v1/"+tc.path, "application/json")
+		code, data := getRaw(t, alice, "search/cache/api/v1/"+tc.path, "application/json")
 		if code != tc.code || !strings.Contains(data, tc.text) || tc.want != nil && !slices.Equal(names(data), tc.want) {
 			t.Errorf("%s: %d %s", tc.path, code, data)
 		}

@@ -1,6 +1,8 @@
 //go:build integration
 
-package search_test
+// Covers pkg/controlplane/search.
+
+package servers_test
 
 import (
 	"bytes"
@@ -40,8 +42,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
 )
 
-// serve runs the role behind a control plane.
-func serve(t *testing.T, home *testenv.Cluster, gates ...string) *replicas {
+// searchServe runs the role behind a control plane.
+func searchServe(t *testing.T, home *testenv.Cluster, gates ...string) *searchReplicas {
 	t.Helper()
 	admin, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
@@ -51,7 +53,7 @@ func serve(t *testing.T, home *testenv.Cluster, gates ...string) *replicas {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replicas{T: t, home: home, connections: map[net.Conn]bool{}}
+	r := &searchReplicas{T: t, home: home, connections: map[net.Conn]bool{}}
 	var first string
 	first, r.stop = r.start(gates...)
 	r.use(first)
@@ -61,8 +63,8 @@ func serve(t *testing.T, home *testenv.Cluster, gates ...string) *replicas {
 	return r
 }
 
-// replicas stands before replicas of the role, and forwards connections to one of them.
-type replicas struct {
+// searchReplicas stands before replicas of the role, and forwards connections to one of them.
+type searchReplicas struct {
 	*testing.T
 	home *testenv.Cluster
 	// stop ends the replica that is used.
@@ -73,7 +75,7 @@ type replicas struct {
 	connections map[net.Conn]bool
 }
 
-func (r *replicas) forward(listener net.Listener) {
+func (r *searchReplicas) forward(listener net.Listener) {
 	for {
 		from, err := listener.Accept()
 		if err != nil {
@@ -93,7 +95,7 @@ func (r *replicas) forward(listener net.Listener) {
 }
 
 // use forwards new connections to an address, and closes the others, as when a process is killed.
-func (r *replicas) use(address string) {
+func (r *searchReplicas) use(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.to = address
@@ -104,7 +106,7 @@ func (r *replicas) use(address string) {
 }
 
 // readyz returns what the replica in use says of its readiness.
-func (r *replicas) readyz() string {
+func (r *searchReplicas) readyz() string {
 	r.Helper()
 	r.mu.Lock()
 	url := "https://" + r.to + "/readyz"
@@ -123,7 +125,7 @@ func (r *replicas) readyz() string {
 }
 
 // start runs another replica, and returns its address and what ends it as a signal does.
-func (r *replicas) start(gates ...string) (address string, stop func()) {
+func (r *searchReplicas) start(gates ...string) (address string, stop func()) {
 	t := r.T
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -186,7 +188,7 @@ func expose(t testing.TB, admin client.Client, port int32) {
 	})
 }
 
-func clientOf(t testing.TB, config *rest.Config, user string) *versioned.Clientset {
+func searchClient(t testing.TB, config *rest.Config, user string) *versioned.Clientset {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	if user != "" {
@@ -199,15 +201,15 @@ func clientOf(t testing.TB, config *rest.Config, user string) *versioned.Clients
 	return c
 }
 
-func pods() *searchv1alpha1.ResourceRegistry {
+func podRegistry() *searchv1alpha1.ResourceRegistry {
 	return &searchv1alpha1.ResourceRegistry{
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"},
 		Spec:       searchv1alpha1.ResourceRegistrySpec{ResourceSelectors: []searchv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Pod"}}},
 	}
 }
 
-// raw is a GET as an administrator.
-func raw(t *testing.T, c *versioned.Clientset, path, accept string) (int, string) {
+// getRaw is a GET as an administrator.
+func getRaw(t *testing.T, c *versioned.Clientset, path, accept string) (int, string) {
 	t.Helper()
 	path, query, _ := strings.Cut(path, "?")
 	request := c.SearchV1alpha1().RESTClient().Get().AbsPath("/apis/search.karmada.io/v1alpha1/" + path)
@@ -232,20 +234,21 @@ func TestServer_GatesAreNotThoseOfClients(t *testing.T) {
 		return out
 	}
 	before := enabled()
-	serve(t, testenv.Start(t, testenv.ControlPlane()), "AllAlpha=true,AllBeta=true", "ClientsPreferCBOR=true,WatchListClient=false")
+	searchServe(t, testenv.Start(t, testenv.ControlPlane()), "AllAlpha=true,AllBeta=true", "ClientsPreferCBOR=true,WatchListClient=false")
 	if diff := cmp.Diff(before, enabled()); diff != "" {
 		t.Errorf("gates of clients (-before +after):\n%s", diff)
 	}
 }
 
 func TestServer_StoresRegistries(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	home := testenv.Start(t, testenv.ControlPlane())
-	replica := serve(t, home)
-	admin := clientOf(t, home.Config, "")
+	replica := searchServe(t, home)
+	admin := searchClient(t, home.Config, "")
 	registries := admin.SearchV1alpha1().ResourceRegistries()
 
-	in := pods()
+	in := podRegistry()
 	in.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Mine"}}
 	created, err := registries.Create(ctx, in, metav1.CreateOptions{})
 	if err != nil {
@@ -270,7 +273,7 @@ func TestServer_StoresRegistries(t *testing.T) {
 		}
 	})
 	t.Run("an invalid one is refused", func(t *testing.T) {
-		bad := pods()
+		bad := podRegistry()
 		bad.Name = "bad"
 		bad.Spec.ResourceSelectors[0].APIVersion = "a/b/c"
 		bad.Spec.BackendStore = &searchv1alpha1.BackendStoreConfig{OpenSearch: &searchv1alpha1.OpenSearchConfig{Addresses: []string{"a:9200"}}}
@@ -315,7 +318,7 @@ func TestServer_StoresRegistries(t *testing.T) {
 		}
 	})
 	t.Run("the table", func(t *testing.T) {
-		_, data := raw(t, admin, "resourceregistries", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		_, data := getRaw(t, admin, "resourceregistries", "application/json;as=Table;v=v1;g=meta.k8s.io")
 		var table metav1.Table
 		if err := json.Unmarshal([]byte(data), &table); err != nil || len(table.Rows) != 1 {
 			t.Fatalf("%v: %s", err, data)
@@ -361,7 +364,7 @@ func TestServer_StoresRegistries(t *testing.T) {
 			"search/cache/api/v1/pods?limit=x":                                          {http.StatusBadRequest, `{"error":`},
 			"search/cache/api/v1/pods?fieldSelector=a=b":                                {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
 		} {
-			if code, data := raw(t, admin, path, "application/json"); code != want.code || !strings.Contains(data, want.text) || want.text == "" && data != "" {
+			if code, data := getRaw(t, admin, path, "application/json"); code != want.code || !strings.Contains(data, want.text) || want.text == "" && data != "" {
 				t.Errorf("%s: %d %s", path, code, data)
 			}
 		}
@@ -387,8 +390,8 @@ func testSecret(t *testing.T, home *testenv.Cluster) {
 	if err := errors.Join(c.Create(ctx, role), c.Create(ctx, binding)); err != nil {
 		t.Fatal(err)
 	}
-	alice := clientOf(t, home.Config, "alice").SearchV1alpha1().ResourceRegistries()
-	r := pods()
+	alice := searchClient(t, home.Config, "alice").SearchV1alpha1().ResourceRegistries()
+	r := podRegistry()
 	r.Name = "stored"
 	secret := func(name, address string) {
 		r.Spec.BackendStore = &searchv1alpha1.BackendStoreConfig{OpenSearch: &searchv1alpha1.OpenSearchConfig{
@@ -423,7 +426,7 @@ func testSecret(t *testing.T, home *testenv.Cluster) {
 	if _, err := alice.Patch(ctx, "applied", types.ApplyPatchType, apply, metav1.PatchOptions{FieldManager: "test"}); err != nil {
 		t.Errorf("her own Secret by apply: %v", err)
 	}
-	admin := clientOf(t, home.Config, "").SearchV1alpha1().ResourceRegistries()
+	admin := searchClient(t, home.Config, "").SearchV1alpha1().ResourceRegistries()
 	if _, err := admin.Update(ctx, r, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

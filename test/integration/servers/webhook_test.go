@@ -1,6 +1,8 @@
 //go:build integration
 
-package webhook_test
+// Covers pkg/controlplane/webhook.
+
+package servers_test
 
 import (
 	"context"
@@ -27,6 +29,7 @@ import (
 // The API server calls the webhook of bindings for each write that it may refuse, and for no other. Nothing answers here, so
 // that a call fails.
 func TestResourceBinding_IsValidatedWhenWhatIsReadChanges(t *testing.T) {
+	t.Parallel()
 	cp := testenv.Start(t, testenv.ControlPlane())
 	c, err := client.New(cp.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {

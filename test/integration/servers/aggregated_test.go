@@ -1,6 +1,8 @@
 //go:build integration
 
-package aggregated_test
+// Covers pkg/controlplane/aggregated.
+
+package servers_test
 
 import (
 	"context"
@@ -34,8 +36,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
-// serve runs the aggregated API server behind a control plane.
-func serve(t *testing.T, home *testenv.Cluster) client.Client {
+// aggregatedServe runs the aggregated API server behind a control plane.
+func aggregatedServe(t *testing.T, home *testenv.Cluster) client.Client {
 	t.Helper()
 	admin, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
@@ -106,8 +108,8 @@ func serve(t *testing.T, home *testenv.Cluster) client.Client {
 	return admin
 }
 
-// join makes a member known to the control plane.
-func join(t *testing.T, admin client.Client, name string, member *testenv.Cluster) kubernetes.Interface {
+// aggregatedJoin makes a member known to the control plane.
+func aggregatedJoin(t *testing.T, admin client.Client, name string, member *testenv.Cluster) kubernetes.Interface {
 	t.Helper()
 	ctx := t.Context()
 	in, err := kubernetes.NewForConfig(member.Config)
@@ -133,7 +135,7 @@ func join(t *testing.T, admin client.Client, name string, member *testenv.Cluste
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster},
-		Data:       map[string][]byte{"token": []byte(token.Status.Token), "caBundle": ca(t, member.Config)},
+		Data:       map[string][]byte{"token": []byte(token.Status.Token), "caBundle": caOf(t, member.Config)},
 	}
 	ref := &clusterv1alpha1.LocalSecretReference{Namespace: secret.Namespace, Name: name}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{
@@ -145,7 +147,7 @@ func join(t *testing.T, admin client.Client, name string, member *testenv.Cluste
 	return in
 }
 
-func ca(t *testing.T, config *rest.Config) []byte {
+func caOf(t *testing.T, config *rest.Config) []byte {
 	t.Helper()
 	if err := rest.LoadTLSFiles(config); err != nil {
 		t.Fatal(err)
@@ -195,11 +197,12 @@ func testServiceAccount(t *testing.T, admin client.Client, inMember kubernetes.I
 }
 
 func TestServer_BehindAControlPlane(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	all := testenv.StartAll(t, testenv.ControlPlane(), testenv.Member("m1", 0))
 	home, member := all[0], all[1]
-	admin := serve(t, home)
-	inMember := join(t, admin, "m1", member)
+	admin := aggregatedServe(t, home)
+	inMember := aggregatedJoin(t, admin, "m1", member)
 
 	t.Run("the table goes through", func(t *testing.T) {
 		c, err := kubernetes.NewForConfig(home.Config)
