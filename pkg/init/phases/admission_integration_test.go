@@ -24,7 +24,7 @@ import (
 // TestMutatingWebhooks_AreCalledForAllButControllers registers the webhooks at an address where nothing listens: whoever
 // writes Works without a call of them succeeds.
 func TestMutatingWebhooks_AreCalledForAllButControllers(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
+	cluster, admin := emptied(t)
 	as := func(user string) client.Client {
 		config := rest.CopyConfig(cluster.Config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
@@ -34,7 +34,6 @@ func TestMutatingWebhooks_AreCalledForAllButControllers(t *testing.T) {
 		}
 		return c
 	}
-	admin := as("system:admin")
 	definitions, err := components.CRDs("https://127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)

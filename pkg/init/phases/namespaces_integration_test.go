@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -22,11 +21,7 @@ import (
 
 // TestNamespaces_AreProtected deletes namespaces as an administrator does by mistake.
 func TestNamespaces_AreProtected(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
-	cp, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, cp := emptied(t)
 	for _, o := range components.WebhookConfigurations("https://127.0.0.1:1", nil, nil) {
 		if strings.HasPrefix(o.GetName(), "namespaces.") {
 			if err := cp.Create(t.Context(), o); err != nil {

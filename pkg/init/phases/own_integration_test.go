@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
-	"github.com/karmada-toolkit/karmada/internal/kube"
-	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
@@ -22,11 +20,7 @@ import (
 // Everything without a namespace that an empty API server and an installation have belongs to the control plane, and what users
 // create beside it does not, whatever it is called.
 func TestInstallation_IsOwn(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
-	cp, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster, cp := emptied(t)
 	crds, err := components.CRDs("https://127.0.0.1", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -13,18 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // TestWebhookConfigurations_RefuseQuantitiesOfAStatus writes the status of a FederatedHPA, as users with the role "edit" may.
 func TestWebhookConfigurations_RefuseQuantitiesOfAStatus(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
-	cp, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, cp := emptied(t)
 	definitions, err := components.CRDs("https://127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
-	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
@@ -22,11 +20,7 @@ import (
 )
 
 func TestWebhooks_DeletesWarningsOfAnEarlierVersion(t *testing.T) {
-	cluster := testenv.Start(t, testenv.ControlPlane())
-	cp, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, cp := emptied(t)
 	o := config.NewOptions()
 	request, err := o.Request("karmadactl", Names())
 	if err != nil {
