@@ -128,7 +128,7 @@ fingerprint() {
 # prints what they printed if they fail. Three tests of a room run at a time.
 integration() {
 	local from=$SECONDS out
-	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=60m -test.parallel=3 2>&1); then
+	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=60m -test.parallel=2 2>&1); then
 		echo "ok    $1  $((SECONDS - from)) s"
 	else
 		echo "$out"
