@@ -1,6 +1,7 @@
 package kubelite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 // Profile is the role of a cluster, which selects the controllers that run in it.
@@ -115,36 +118,27 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("finding the data directory: %w", err)
 	}
 	c.DataDir = dir
-	if c.Name == "" {
-		c.Name = string(c.Profile)
-	}
-	if c.ContextName == "" {
-		c.ContextName = c.Name
-	}
+	c.Name = cmp.Or(c.Name, string(c.Profile))
+	c.ContextName = cmp.Or(c.ContextName, c.Name)
 	return c, c.validate()
 }
 
 func (c Config) validate() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	check(c.Profile == ControlPlane || c.Profile == Member, "--profile %q: use %s or %s", c.Profile, ControlPlane, Member)
+	var errs limit.Checks
+	errs.Require(c.Profile == ControlPlane || c.Profile == Member, "--profile %q: use %s or %s", c.Profile, ControlPlane, Member)
 	msgs := validation.IsDNS1123Subdomain(c.Name)
-	check(len(msgs) == 0, "--name %q: %s", c.Name, strings.Join(msgs, ", "))
-	check(net.ParseIP(c.BindAddress) != nil, "--bind-address %q is not an IP address", c.BindAddress)
-	check(c.SecurePort >= 0 && c.SecurePort <= 65535, "--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
-	check(isRange(c.ServiceClusterIPRange), "--service-cluster-ip-range %q is not an address range like 10.0.0.0/16", c.ServiceClusterIPRange)
-	check(isRange(c.ClusterCIDR), "--cluster-cidr %q is not an address range like 10.0.0.0/16", c.ClusterCIDR)
-	check(c.Nodes >= 0, "--nodes %d is negative", c.Nodes)
-	check(c.Nodes <= 0 || c.Profile == Member, "--nodes needs --profile %s: a control plane runs no pods", Member)
-	check(c.NodePods >= 0, "--node-pods %d is negative", c.NodePods)
-	check(isQuantity(c.NodeCPU), "--node-cpu %q is not a quantity like 16", c.NodeCPU)
-	check(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 128Gi", c.NodeMemory)
-	check(c.MemoryTarget == "" || isQuantity(c.MemoryTarget), "--memory-target %q is not a quantity like 1Gi", c.MemoryTarget)
-	check(c.MemoryLimit == "" || isQuantity(c.MemoryLimit), "--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
+	errs.Require(len(msgs) == 0, "--name %q: %s", c.Name, strings.Join(msgs, ", "))
+	errs.Require(net.ParseIP(c.BindAddress) != nil, "--bind-address %q is not an IP address", c.BindAddress)
+	errs.Require(c.SecurePort >= 0 && c.SecurePort <= 65535, "--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
+	errs.Require(isRange(c.ServiceClusterIPRange), "--service-cluster-ip-range %q is not an address range like 10.0.0.0/16", c.ServiceClusterIPRange)
+	errs.Require(isRange(c.ClusterCIDR), "--cluster-cidr %q is not an address range like 10.0.0.0/16", c.ClusterCIDR)
+	errs.Require(c.Nodes >= 0, "--nodes %d is negative", c.Nodes)
+	errs.Require(c.Nodes <= 0 || c.Profile == Member, "--nodes needs --profile %s: a control plane runs no pods", Member)
+	errs.Require(c.NodePods >= 0, "--node-pods %d is negative", c.NodePods)
+	errs.Require(isQuantity(c.NodeCPU), "--node-cpu %q is not a quantity like 16", c.NodeCPU)
+	errs.Require(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 128Gi", c.NodeMemory)
+	errs.Require(c.MemoryTarget == "" || isQuantity(c.MemoryTarget), "--memory-target %q is not a quantity like 1Gi", c.MemoryTarget)
+	errs.Require(c.MemoryLimit == "" || isQuantity(c.MemoryLimit), "--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
 	return errors.Join(errs...)
 }
 

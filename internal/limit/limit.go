@@ -1,5 +1,5 @@
 // Package limit holds limits: the flag for a number of requests per second that counts
-// only when it was given, and documents that others write.
+// only when it was given, checks of settings, and documents that others write.
 package limit
 
 import (

@@ -134,40 +134,20 @@ func NewOptions() *Options {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.ClusterName == "" {
-		errs = append(errs, errors.New("--cluster-name is missing: name the cluster that the agent runs in"))
-	} else if err := member.ValidateName(o.ClusterName); err != nil {
-		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
+	var errs limit.Checks
+	errs.Require(o.ClusterName != "", "--cluster-name is missing: name the cluster that the agent runs in")
+	if err := member.ValidateName(o.ClusterName); o.ClusterName != "" {
+		errs.Require(err == nil, "--cluster-name: %w", err)
 	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"cluster-status-update-frequency", o.StatusFrequency},
-		{"cluster-lease-duration", o.LeaseDuration},
-		{"cert-rotation-checking-interval", o.RotationInterval},
-	} {
-		if d.value <= 0 {
-			errs = append(errs, fmt.Errorf("--%s must be greater than 0, got %s", d.name, d.value))
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value float64
-	}{
-		{"cluster-lease-renew-interval-fraction", o.RenewFraction},
-		{"cert-rotation-remaining-time-threshold", o.RotationThreshold},
-	} {
-		if f.value <= 0 || f.value >= 1 {
-			errs = append(errs, fmt.Errorf("--%s must be between 0 and 1, got %v", f.name, f.value))
-		}
-	}
+	errs.Require(o.StatusFrequency > 0, "--cluster-status-update-frequency must be greater than 0, got %s", o.StatusFrequency)
+	errs.Require(o.LeaseDuration > 0, "--cluster-lease-duration must be greater than 0, got %s", o.LeaseDuration)
+	errs.Require(o.RotationInterval > 0, "--cert-rotation-checking-interval must be greater than 0, got %s", o.RotationInterval)
+	errs.Require(o.RenewFraction > 0 && o.RenewFraction < 1, "--cluster-lease-renew-interval-fraction must be between 0 and 1, got %v", o.RenewFraction)
+	errs.Require(o.RotationThreshold > 0 && o.RotationThreshold < 1, "--cert-rotation-remaining-time-threshold must be between 0 and 1, got %v", o.RotationThreshold)
 	known := []string{controllerCertRotation, controllerClusterStatus, controllerCollect, controllerExecution, controllerServiceExport, controllerWorkStatus}
 	for _, entry := range o.Controllers {
-		if name := strings.TrimPrefix(entry, "-"); entry != "*" && !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", ")))
-		}
+		name := strings.TrimPrefix(entry, "-")
+		errs.Require(entry == "*" || slices.Contains(known, name), "--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", "))
 	}
 	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package aggregated
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 // Options are the settings of the role.
@@ -46,13 +46,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	errs := []error{o.StoreOptions.Validate()}
-	if _, err := cliflag.TLSVersion(o.MemberMinTLSVersion); err != nil {
-		errs = append(errs, fmt.Errorf("--member-tls-min-version: %w", err))
-	}
-	if o.MemberTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("--member-timeout must be positive, got %s", o.MemberTimeout))
-	}
+	errs := limit.Checks{o.StoreOptions.Validate()}
+	_, err := cliflag.TLSVersion(o.MemberMinTLSVersion)
+	errs.Require(err == nil, "--member-tls-min-version: %w", err)
+	errs.Require(o.MemberTimeout > 0, "--member-timeout must be positive, got %s", o.MemberTimeout)
 	return errors.Join(errs...)
 }
 

@@ -1,11 +1,11 @@
 package controllermanager
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
@@ -46,22 +46,12 @@ func (a *Autoscaling) addFlags(fs *pflag.FlagSet) {
 }
 
 func (a *Autoscaling) validate() []error {
-	var errs []error
-	if a.SyncPeriod <= 0 {
-		errs = append(errs, fmt.Errorf("--horizontal-pod-autoscaler-sync-period must be greater than 0, got %s", a.SyncPeriod))
-	}
-	if !(a.Tolerance >= 0) {
-		errs = append(errs, fmt.Errorf("--horizontal-pod-autoscaler-tolerance must be at least 0, got %v", a.Tolerance))
-	}
-	for name, d := range map[string]time.Duration{
-		"horizontal-pod-autoscaler-downscale-stabilization":   a.DownscaleStabilization,
-		"horizontal-pod-autoscaler-cpu-initialization-period": a.CPUInitialization,
-		"horizontal-pod-autoscaler-initial-readiness-delay":   a.InitialReadiness,
-		"cron-federated-hpa-starting-deadline":                a.CronDeadline,
-	} {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("--%s must be at least 0, got %s", name, d))
-		}
-	}
+	var errs limit.Checks
+	errs.Require(a.SyncPeriod > 0, "--horizontal-pod-autoscaler-sync-period must be greater than 0, got %s", a.SyncPeriod)
+	errs.Require(a.Tolerance >= 0, "--horizontal-pod-autoscaler-tolerance must be at least 0, got %v", a.Tolerance)
+	errs.Require(a.DownscaleStabilization >= 0, "--horizontal-pod-autoscaler-downscale-stabilization must be at least 0, got %s", a.DownscaleStabilization)
+	errs.Require(a.CPUInitialization >= 0, "--horizontal-pod-autoscaler-cpu-initialization-period must be at least 0, got %s", a.CPUInitialization)
+	errs.Require(a.InitialReadiness >= 0, "--horizontal-pod-autoscaler-initial-readiness-delay must be at least 0, got %s", a.InitialReadiness)
+	errs.Require(a.CronDeadline >= 0, "--cron-federated-hpa-starting-deadline must be at least 0, got %s", a.CronDeadline)
 	return errs
 }

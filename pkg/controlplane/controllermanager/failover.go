@@ -3,11 +3,11 @@ package controllermanager
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
@@ -60,25 +60,16 @@ func (f *Failover) addFlags(fs *pflag.FlagSet) {
 }
 
 func (f *Failover) validate() []error {
-	var errs []error
-	if mode := policyv1alpha1.PurgeMode(f.PurgeMode); f.NoExecuteEviction && mode != policyv1alpha1.PurgeModeGracefully && mode != policyv1alpha1.PurgeModeDirectly {
-		errs = append(errs, fmt.Errorf("--no-execute-taint-eviction-purge-mode must be Gracefully or Directly, got %q", f.PurgeMode))
-	}
-	if f.Rate < 0 {
-		errs = append(errs, fmt.Errorf("--resource-eviction-rate must be at least 0, got %v", f.Rate))
-	}
-	if t := f.MassFailureThreshold; math.IsNaN(t) || t < 0 || t > 1 {
-		errs = append(errs, fmt.Errorf("--mass-failure-threshold must be from 0 to 1, got %v", f.MassFailureThreshold))
-	}
-	if _, err := eviction.ParseBudget(f.Budget); err != nil {
-		errs = append(errs, fmt.Errorf("--eviction-budget: %w", err))
-	}
-	if f.FlapWindow < 0 {
-		errs = append(errs, fmt.Errorf("--flap-window must be at least 0, got %s", f.FlapWindow))
-	}
-	if f.GracefulTimeout < 0 {
-		errs = append(errs, fmt.Errorf("--graceful-eviction-timeout must be at least 0, got %s", f.GracefulTimeout))
-	}
+	var errs limit.Checks
+	mode := policyv1alpha1.PurgeMode(f.PurgeMode)
+	errs.Require(!f.NoExecuteEviction || mode == policyv1alpha1.PurgeModeGracefully || mode == policyv1alpha1.PurgeModeDirectly,
+		"--no-execute-taint-eviction-purge-mode must be Gracefully or Directly, got %q", f.PurgeMode)
+	errs.Require(f.Rate >= 0, "--resource-eviction-rate must be at least 0, got %v", f.Rate)
+	errs.Require(f.MassFailureThreshold >= 0 && f.MassFailureThreshold <= 1, "--mass-failure-threshold must be from 0 to 1, got %v", f.MassFailureThreshold)
+	_, err := eviction.ParseBudget(f.Budget)
+	errs.Require(err == nil, "--eviction-budget: %w", err)
+	errs.Require(f.FlapWindow >= 0, "--flap-window must be at least 0, got %s", f.FlapWindow)
+	errs.Require(f.GracefulTimeout >= 0, "--graceful-eviction-timeout must be at least 0, got %s", f.GracefulTimeout)
 	return errs
 }
 

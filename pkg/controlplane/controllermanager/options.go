@@ -175,23 +175,15 @@ func (o *Options) addAcceptedFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	for name, d := range map[string]time.Duration{
-		"cluster-status-update-frequency": o.StatusFrequency,
-		"cluster-monitor-period":          o.MonitorPeriod,
-		"cluster-monitor-grace-period":    o.MonitorGracePeriod,
-		"cluster-startup-grace-period":    o.StartupGracePeriod,
-	} {
-		if d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s must be greater than 0, got %s", name, d))
-		}
-	}
-	if _, err := templates.ParseAPIs(o.SkippedPropagatingAPIs); err != nil {
-		errs = append(errs, fmt.Errorf("--skipped-propagating-apis: %w", err))
-	}
-	if _, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err != nil {
-		errs = append(errs, fmt.Errorf("--skipped-propagating-namespaces: %w", err))
-	}
+	var errs limit.Checks
+	errs.Require(o.StatusFrequency > 0, "--cluster-status-update-frequency must be greater than 0, got %s", o.StatusFrequency)
+	errs.Require(o.MonitorPeriod > 0, "--cluster-monitor-period must be greater than 0, got %s", o.MonitorPeriod)
+	errs.Require(o.MonitorGracePeriod > 0, "--cluster-monitor-grace-period must be greater than 0, got %s", o.MonitorGracePeriod)
+	errs.Require(o.StartupGracePeriod > 0, "--cluster-startup-grace-period must be greater than 0, got %s", o.StartupGracePeriod)
+	_, err := templates.ParseAPIs(o.SkippedPropagatingAPIs)
+	errs.Require(err == nil, "--skipped-propagating-apis: %w", err)
+	_, err = templates.ParseNamespaces(o.SkippedPropagatingNamespaces)
+	errs.Require(err == nil, "--skipped-propagating-namespaces: %w", err)
 	errs = append(errs, o.Failover.validate()...)
 	errs = append(errs, o.Autoscaling.validate()...)
 	if err := o.checkControllers(); err != nil {

@@ -20,6 +20,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
@@ -207,13 +208,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.Interval <= 0 {
-		errs = append(errs, fmt.Errorf("--descheduling-interval is %s, must be greater than 0", o.Interval))
-	}
-	if o.Threshold < 0 {
-		errs = append(errs, fmt.Errorf("--unschedulable-threshold is %s, must not be negative", o.Threshold))
-	}
+	var errs limit.Checks
+	errs.Require(o.Interval > 0, "--descheduling-interval is %s, must be greater than 0", o.Interval)
+	errs.Require(o.Threshold >= 0, "--unschedulable-threshold is %s, must not be negative", o.Threshold)
 	return errors.Join(append(errs, o.Estimator.Validate())...)
 }
 

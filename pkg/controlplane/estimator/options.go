@@ -87,30 +87,17 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.ClusterName == "" {
-		errs = append(errs, errors.New("--cluster-name is missing: name the member cluster that is estimated"))
-	} else if err := member.ValidateName(o.ClusterName); err != nil {
-		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
+	var errs limit.Checks
+	errs.Require(o.ClusterName != "", "--cluster-name is missing: name the member cluster that is estimated")
+	if err := member.ValidateName(o.ClusterName); o.ClusterName != "" {
+		errs.Require(err == nil, "--cluster-name: %w", err)
 	}
-	if o.BindAddress != "" && net.ParseIP(o.BindAddress) == nil {
-		errs = append(errs, fmt.Errorf("--bind-address %q is not an IP address", o.BindAddress))
-	}
-	if o.Port < 0 || o.Port > 65535 {
-		errs = append(errs, fmt.Errorf("--server-port is %d, must be between 0 and 65535", o.Port))
-	}
-	if o.Parallelism < 0 {
-		errs = append(errs, fmt.Errorf("--parallelism is %d, must not be negative", o.Parallelism))
-	}
-	if (o.CertFile == "") != (o.KeyFile == "") {
-		errs = append(errs, errors.New("--grpc-auth-cert-file and --grpc-auth-key-file belong together: set both or none"))
-	}
-	if o.ClientCAFile != "" && o.CertFile == "" {
-		errs = append(errs, errors.New("--grpc-client-ca-file needs --grpc-auth-cert-file: clients present certificates on encrypted connections only"))
-	}
-	if len(o.ClientAllowedNames) > 0 && !o.verifiesClients() {
-		errs = append(errs, errors.New("--grpc-client-allowed-names needs --grpc-client-ca-file, without --insecure-skip-grpc-client-verify"))
-	}
+	errs.Require(o.BindAddress == "" || net.ParseIP(o.BindAddress) != nil, "--bind-address %q is not an IP address", o.BindAddress)
+	errs.Require(o.Port >= 0 && o.Port <= 65535, "--server-port is %d, must be between 0 and 65535", o.Port)
+	errs.Require(o.Parallelism >= 0, "--parallelism is %d, must not be negative", o.Parallelism)
+	errs.Require((o.CertFile == "") == (o.KeyFile == ""), "--grpc-auth-cert-file and --grpc-auth-key-file belong together: set both or none")
+	errs.Require(o.ClientCAFile == "" || o.CertFile != "", "--grpc-client-ca-file needs --grpc-auth-cert-file: clients present certificates on encrypted connections only")
+	errs.Require(len(o.ClientAllowedNames) == 0 || o.verifiesClients(), "--grpc-client-allowed-names needs --grpc-client-ca-file, without --insecure-skip-grpc-client-verify")
 	return errors.Join(errs...)
 }
 

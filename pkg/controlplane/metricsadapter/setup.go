@@ -134,12 +134,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate returns an error for settings that cannot work.
 func (o *Options) Validate() error {
-	errs := []error{o.Options.Validate()}
-	if o.MemberTimeout <= 0 {
-		errs = append(errs, fmt.Errorf("--member-timeout must be positive, got %s", o.MemberTimeout))
-	}
-	if o.ClusterAPIBurst < 0 {
-		errs = append(errs, fmt.Errorf("--cluster-api-burst must not be negative, got %d", o.ClusterAPIBurst))
-	}
+	errs := limit.Checks{o.Options.Validate()}
+	errs.Require(o.MemberTimeout > 0, "--member-timeout must be positive, got %s", o.MemberTimeout)
+	errs.Require(o.ClusterAPIBurst >= 0, "--cluster-api-burst must not be negative, got %d", o.ClusterAPIBurst)
 	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -73,35 +74,20 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.ClusterName == "" {
-		errs = append(errs, errors.New("--cluster-name is missing: name the cluster that the detector runs in"))
-	} else if err := member.ValidateName(o.ClusterName); err != nil {
-		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
+	var errs limit.Checks
+	errs.Require(o.ClusterName != "", "--cluster-name is missing: name the cluster that the detector runs in")
+	if err := member.ValidateName(o.ClusterName); o.ClusterName != "" {
+		errs.Require(err == nil, "--cluster-name: %w", err)
 	}
-	if o.KarmadaKubeconfig == "" {
-		errs = append(errs, errors.New("--karmada-kubeconfig is missing: name the kubeconfig of the control plane"))
-	}
+	errs.Require(o.KarmadaKubeconfig != "", "--karmada-kubeconfig is missing: name the kubeconfig of the control plane")
 	for _, d := range o.Detectors {
-		if d != "*" && strings.TrimPrefix(d, "-") != Detector {
-			errs = append(errs, fmt.Errorf("--detectors: unknown detector %q; known are *, %s", d, Detector))
-		}
+		errs.Require(d == "*" || strings.TrimPrefix(d, "-") == Detector, "--detectors: unknown detector %q; known are *, %s", d, Detector)
 	}
-	if o.HealthzPort < 0 || o.HealthzPort > 65535 {
-		errs = append(errs, fmt.Errorf("--healthz-port must be between 0 and 65535, got %d", o.HealthzPort))
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-		least time.Duration
-	}{
-		{"coredns-detect-period", o.Period, 1}, {"coredns-success-threshold", o.SuccessThreshold, 0},
-		{"coredns-failure-threshold", o.FailureThreshold, 0}, {"coredns-stale-threshold", o.StaleThreshold, 1},
-	} {
-		if d.value < d.least {
-			errs = append(errs, fmt.Errorf("--%s must be at least %s, got %s", d.name, d.least, d.value))
-		}
-	}
+	errs.Require(o.HealthzPort >= 0 && o.HealthzPort <= 65535, "--healthz-port must be between 0 and 65535, got %d", o.HealthzPort)
+	errs.Require(o.Period > 0, "--coredns-detect-period must be at least 1ns, got %s", o.Period)
+	errs.Require(o.SuccessThreshold >= 0, "--coredns-success-threshold must be at least 0s, got %s", o.SuccessThreshold)
+	errs.Require(o.FailureThreshold >= 0, "--coredns-failure-threshold must be at least 0s, got %s", o.FailureThreshold)
+	errs.Require(o.StaleThreshold > 0, "--coredns-stale-threshold must be at least 1ns, got %s", o.StaleThreshold)
 	return errors.Join(errs...)
 }
 

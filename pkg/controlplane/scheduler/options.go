@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
@@ -99,13 +99,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.SchedulerName == "" {
-		errs = append(errs, errors.New("--scheduler-name must not be empty"))
-	}
-	if o.Workers < 1 {
-		errs = append(errs, fmt.Errorf("--concurrent-binding-syncs is %d, must be at least 1", o.Workers))
-	}
+	var errs limit.Checks
+	errs.Require(o.SchedulerName != "", "--scheduler-name must not be empty")
+	errs.Require(o.Workers >= 1, "--concurrent-binding-syncs is %d, must be at least 1", o.Workers)
 	errs = append(errs, o.Estimator.Validate())
 	return errors.Join(errs...)
 }

@@ -80,13 +80,9 @@ func (o *Options) Validate() error {
 	if !o.serves() {
 		return nil
 	}
-	errs := append(o.Run.Validate(), o.StoreOptions.Validate())
-	if o.LostClusterGrace < 0 {
-		errs = append(errs, errors.New("--lost-cluster-grace must not be negative"))
-	}
-	if o.CacheMemoryLimit.Sign() < 0 {
-		errs = append(errs, errors.New("--cache-memory-limit must not be negative"))
-	}
+	errs := limit.Checks(append(o.Run.Validate(), o.StoreOptions.Validate()))
+	errs.Require(o.LostClusterGrace >= 0, "--lost-cluster-grace must not be negative")
+	errs.Require(o.CacheMemoryLimit.Sign() >= 0, "--cache-memory-limit must not be negative")
 	return errors.Join(errs...)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -76,17 +77,11 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if net.ParseIP(o.BindAddress) == nil {
-		errs = append(errs, fmt.Errorf("--bind-address %q is not an IP address", o.BindAddress))
-	}
-	if o.SecurePort < 0 || o.SecurePort > 65535 {
-		errs = append(errs, fmt.Errorf("--secure-port %d is not between 0 and 65535", o.SecurePort))
-	}
-	if _, err := tlsVersion(o.TLSMinVersion); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	var errs limit.Checks
+	errs.Require(net.ParseIP(o.BindAddress) != nil, "--bind-address %q is not an IP address", o.BindAddress)
+	errs.Require(o.SecurePort >= 0 && o.SecurePort <= 65535, "--secure-port %d is not between 0 and 65535", o.SecurePort)
+	_, err := tlsVersion(o.TLSMinVersion)
+	return errors.Join(append(errs, err)...)
 }
 
 func tlsVersion(name string) (uint16, error) {

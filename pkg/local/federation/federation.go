@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
@@ -261,19 +262,14 @@ func (f *Federation) Command(d Deps, subcommand string) string {
 
 // validate reports records that name files outside the directory of the federation.
 func (f *Federation) validate() error {
-	var errs []error
+	var errs limit.Checks
 	for _, m := range f.Members {
-		if msgs := validation.IsDNS1123Label(m); len(msgs) > 0 {
-			errs = append(errs, fmt.Errorf("member %q: %s", m, strings.Join(msgs, "; ")))
-		}
+		msgs := validation.IsDNS1123Label(m)
+		errs.Require(len(msgs) == 0, "member %q: %s", m, strings.Join(msgs, "; "))
 	}
 	for _, m := range f.Pull {
-		if !slices.Contains(f.Members, m) {
-			errs = append(errs, fmt.Errorf("%q is in Pull mode and no member", m))
-		}
+		errs.Require(slices.Contains(f.Members, m), "%q is in Pull mode and no member", m)
 	}
-	if f.Name != f.dir.name() {
-		errs = append(errs, fmt.Errorf("it is that of federation %q", f.Name))
-	}
+	errs.Require(f.Name == f.dir.name(), "it is that of federation %q", f.Name)
 	return errors.Join(errs...)
 }

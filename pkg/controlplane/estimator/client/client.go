@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 )
@@ -278,12 +279,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // Validate reports settings that cannot work.
 func (o *Options) Validate() error {
-	var errs []error
-	if o.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("--scheduler-estimator-timeout is %s, must not be negative", o.Timeout))
-	}
-	if o.Port < 0 || o.Port > 65535 {
-		errs = append(errs, fmt.Errorf("--scheduler-estimator-port is %d, must be between 0 and 65535", o.Port))
-	}
+	var errs limit.Checks
+	errs.Require(o.Timeout >= 0, "--scheduler-estimator-timeout is %s, must not be negative", o.Timeout)
+	errs.Require(o.Port >= 0 && o.Port <= 65535, "--scheduler-estimator-port is %d, must be between 0 and 65535", o.Port)
 	return errors.Join(errs...)
 }
