@@ -187,7 +187,7 @@ func editObject(object map[string]any, t translator) (bool, error) {
 		changed = c
 	}
 	if preconditions, ok := object["preconditions"].(map[string]any); ok {
-		c, err := editVersion(preconditions, t)
+		c, err := editVersion(preconditions, versionKey, t)
 		if err != nil {
 			return false, err
 		}
@@ -219,7 +219,7 @@ func editObject(object map[string]any, t translator) (bool, error) {
 
 func editMetadata(metadata map[string]any, t translator) (bool, error) {
 	_, named := metadata["name"]
-	changed, err := editVersion(metadata, t)
+	changed, err := editVersion(metadata, versionKey, t)
 	if err != nil {
 		return false, err
 	}
@@ -255,8 +255,9 @@ func removeAnnotation(annotations map[string]any) bool {
 
 const versionKey = "resourceVersion"
 
-func editVersion(object map[string]any, t translator) (bool, error) {
-	before, ok := object[versionKey].(string)
+// editVersion translates the resource version in a field of an object.
+func editVersion(object map[string]any, field string, t translator) (bool, error) {
+	before, ok := object[field].(string)
 	if !ok {
 		return false, nil
 	}
@@ -264,7 +265,7 @@ func editVersion(object map[string]any, t translator) (bool, error) {
 	if err != nil || after == before {
 		return false, err
 	}
-	object[versionKey] = after
+	object[field] = after
 	return true, nil
 }
 
@@ -316,16 +317,7 @@ func editOperation(operation map[string]any, t translator) (bool, error) {
 		annotations, _ := operation["value"].(map[string]any)
 		return removeAnnotation(annotations), nil
 	case "/metadata/" + versionKey:
-		before, ok := operation["value"].(string)
-		if !ok {
-			return false, nil
-		}
-		after, err := t.version(before)
-		if err != nil || after == before {
-			return false, err
-		}
-		operation["value"] = after
-		return true, nil
+		return editVersion(operation, "value", t)
 	}
 	return false, nil
 }
