@@ -226,14 +226,10 @@ func (r release) write(name string, data []byte, sums map[string]string) error {
 // checksums is a file that "sha256sum -c" reads.
 func checksums(sums map[string]string) []byte {
 	var out strings.Builder
-	for _, name := range sorted(sums) {
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		out.WriteString(sums[name] + "  " + name + "\n")
 	}
 	return []byte(out.String())
-}
-
-func sorted(m map[string]string) []string {
-	return slices.Sorted(maps.Keys(m))
 }
 
 var errNoChecksum = errors.New("it was not packed")
