@@ -3,6 +3,7 @@ package kubelite
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -242,15 +243,7 @@ func removeNode(ctx context.Context, client kubernetes.Interface, name string) e
 }
 
 func sameResources(a, b corev1.ResourceList) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, quantity := range a {
-		if other, ok := b[name]; !ok || quantity.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }
 
 // waitNodes returns when all nodes are ready.

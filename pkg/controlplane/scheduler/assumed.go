@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -116,11 +117,7 @@ func (a *assumptions) drop(k key) {
 func (a *assumptions) sweep() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for k, assumed := range a.byKey {
-		if a.clock.Now().After(assumed.expires) {
-			delete(a.byKey, k)
-		}
-	}
+	maps.DeleteFunc(a.byKey, func(_ key, assumed *assumption) bool { return a.clock.Now().After(assumed.expires) })
 }
 
 // others returns, by cluster, what is assumed of all bindings but one.

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -168,11 +169,7 @@ func (s *statuses) write(ctx context.Context) error {
 			first = err
 		}
 	}
-	for uid := range s.written {
-		if !present[uid] {
-			delete(s.written, uid)
-		}
-	}
+	maps.DeleteFunc(s.written, func(uid types.UID, _ time.Time) bool { return !present[uid] })
 	return first
 }
 

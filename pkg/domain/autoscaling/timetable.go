@@ -1,6 +1,7 @@
 package autoscaling
 
 import (
+	"maps"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -54,11 +55,7 @@ func (t *Timetable) Sync(c *autoscalingv1alpha1.CronFederatedHPA, histories []au
 			delete(t.rules, rule.Name)
 		}
 	}
-	for name := range t.rules {
-		if !named[name] {
-			delete(t.rules, name)
-		}
-	}
+	maps.DeleteFunc(t.rules, func(name string, _ entry) bool { return !named[name] })
 	for _, rule := range c.Spec.Rules {
 		if Suspended(&rule) {
 			histories = SetNext(histories, rule.Name, nil)

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -38,11 +39,7 @@ func kindOf(obj map[string]any) kind {
 // control plane set.
 func Prune(obj *unstructured.Unstructured) error {
 	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
-		for key := range metadata {
-			if prunedMetadata(key) {
-				delete(metadata, key)
-			}
-		}
+		maps.DeleteFunc(metadata, func(key string, _ any) bool { return prunedMetadata(key) })
 	}
 	delete(obj.Object, "status")
 

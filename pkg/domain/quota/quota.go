@@ -4,6 +4,7 @@ package quota
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -66,10 +67,6 @@ func add(sum, list corev1.ResourceList, times int64) {
 }
 
 func dropZeros(list corev1.ResourceList) corev1.ResourceList {
-	for name, quantity := range list {
-		if quantity.IsZero() {
-			delete(list, name)
-		}
-	}
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, q resource.Quantity) bool { return q.IsZero() })
 	return list
 }

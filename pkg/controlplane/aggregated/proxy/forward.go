@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -83,11 +84,7 @@ func endQuietly(ctx context.Context) {
 // impersonate sets the headers that name the requester. What the client sent of
 // the kind is removed.
 func impersonate(header http.Header, requester user.Info) {
-	for name := range header {
-		if strings.HasPrefix(name, "Impersonate-") {
-			delete(header, name)
-		}
-	}
+	maps.DeleteFunc(header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Impersonate-") })
 	header.Set("Impersonate-User", requester.GetName())
 	for _, group := range namedGroups(requester) {
 		header.Add("Impersonate-Group", group)

@@ -157,9 +157,7 @@ func (r *reconciler) facts(ctx context.Context, mcs *networkingv1alpha1.MultiClu
 	if err := r.client.List(ctx, list, client.MatchingFields{serviceIndex: client.ObjectKeyFromObject(mcs).String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return f, fmt.Errorf("listing works: %w", err)
 	}
-	for i := range list.Items {
-		f.Works = append(f.Works, &list.Items[i])
-	}
+	f.Works = controllers.Pointers(list.Items)
 	return f, nil
 }
 
