@@ -3,6 +3,7 @@ package installer
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -175,10 +176,7 @@ func unpackCRDs(r io.Reader) ([]namedFile, error) {
 
 // cleanName returns the name of an entry that belongs into an archive.
 func cleanName(h *tar.Header) (string, error) {
-	name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
-	if name == "" {
-		name = "."
-	}
+	name := cmp.Or(strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/"), ".")
 	if name != path.Clean(name) || path.IsAbs(name) || strings.Contains(name, "..") {
 		return "", fmt.Errorf(invalidArchive+"the given file contains unclean path: %s", h.Name)
 	}

@@ -258,10 +258,7 @@ func (a *Access) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error)
 }
 
 func cachedDiscovery(config *rest.Config) (discovery.CachedDiscoveryInterface, error) {
-	base := os.Getenv("KUBECACHEDIR")
-	if base == "" {
-		base = filepath.Join(homedir.HomeDir(), ".kube", "cache")
-	}
+	base := cmp.Or(os.Getenv("KUBECACHEDIR"), filepath.Join(homedir.HomeDir(), ".kube", "cache"))
 	host := regexp.MustCompile(`^https?://`).ReplaceAllString(config.Host, "")
 	host = regexp.MustCompile(`[^(\w/.)]`).ReplaceAllString(host, "_")
 	return disk.NewCachedDiscoveryClientForConfig(config, filepath.Join(base, "discovery", host), filepath.Join(base, "http"), discoveryTTL)

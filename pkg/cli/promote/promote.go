@@ -2,6 +2,7 @@
 package promote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,9 +192,7 @@ func memberAccess(ctx context.Context, access *env.Access, f flags) (genericclio
 		}
 		return access.MemberAccess(f.Cluster), nil
 	}
-	if f.kubeconfig.Context == "" {
-		f.kubeconfig.Context = f.Cluster
-	}
+	f.kubeconfig.Context = cmp.Or(f.kubeconfig.Context, f.Cluster)
 	if _, err := f.kubeconfig.Load(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ func (o *Options) Manager(m *manager.Options) error {
 		// The default is a namespace of the control plane; the member may not have it.
 		m.LeaderElectionNamespace = strings.TrimSpace(string(own))
 	}
-	if m.LeaderElectionID == "" {
-		m.LeaderElectionID = names.AgentLease(o.ClusterName)
-	}
+	m.LeaderElectionID = cmp.Or(m.LeaderElectionID, names.AgentLease(o.ClusterName))
 	m.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return planeMapper(), nil }
 	m.Cache.ByObject = map[client.Object]cache.ByObject{
 		&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.ClusterName)},

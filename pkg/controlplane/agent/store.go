@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -48,9 +49,7 @@ func openStore(ctx context.Context, p *plane, core corev1client.SecretsGetter, n
 
 // userOf returns the user of a context.
 func userOf(config *clientcmdapi.Config, kubecontext string) (string, *clientcmdapi.AuthInfo, error) {
-	if kubecontext == "" {
-		kubecontext = config.CurrentContext
-	}
+	kubecontext = cmp.Or(kubecontext, config.CurrentContext)
 	c := config.Contexts[kubecontext]
 	if c == nil {
 		return "", nil, fmt.Errorf("the kubeconfig of the control plane has no context %q", kubecontext)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"sync"
 
 	"k8s.io/utils/clock"
@@ -162,9 +163,5 @@ func owned(b workv1alpha2.Binding, schedulerName string) bool {
 
 // assigned reports whether the binding names the scheduler of this name.
 func assigned(b workv1alpha2.Binding, schedulerName string) bool {
-	name := b.GetSpec().SchedulerName
-	if name == "" {
-		name = policyv1alpha1.DefaultSchedulerName
-	}
-	return name == schedulerName
+	return cmp.Or(b.GetSpec().SchedulerName, policyv1alpha1.DefaultSchedulerName) == schedulerName
 }

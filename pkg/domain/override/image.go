@@ -1,6 +1,7 @@
 package override
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -90,10 +91,7 @@ func change(component *string, o *policyv1alpha1.ImageOverrider) error {
 // overrideTag changes the tag, or the digest of an image without a tag. What is
 // neither a tag nor a digest afterwards leaves the image as it is.
 func (i *Image) overrideTag(o *policyv1alpha1.ImageOverrider) error {
-	text := i.Tag
-	if text == "" {
-		text = i.Digest
-	}
+	text := cmp.Or(i.Tag, i.Digest)
 	if err := change(&text, o); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -167,12 +168,9 @@ func (h hook) client(baseURL string, caBundle []byte) admissionregistrationv1.We
 }
 
 func (h hook) rules() []admissionregistrationv1.RuleWithOperations {
-	operations, scope := h.operations, h.scope
+	operations, scope := h.operations, cmp.Or(h.scope, admissionregistrationv1.NamespacedScope)
 	if operations == nil {
 		operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
-	}
-	if scope == "" {
-		scope = admissionregistrationv1.NamespacedScope
 	}
 	resources := []string{h.resource}
 	if h.subresource != "" {

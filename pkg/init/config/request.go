@@ -139,9 +139,7 @@ func (o *Options) Request(program string, phases []string) (*Request, error) {
 	if r.CRDs == NewOptions().CRDs {
 		r.CRDs = ""
 	}
-	if r.Timeout == 0 {
-		r.Timeout = Unlimited
-	}
+	r.Timeout = cmp.Or(r.Timeout, Unlimited)
 	for _, c := range o.components() {
 		r.Workloads = append(r.Workloads, Workload{
 			Name: c.name, Flag: c.flag, Replicas: c.Replicas, PriorityClass: c.PriorityClass, ExtraArgs: c.ExtraArgs, Pod: c.PodSettings,

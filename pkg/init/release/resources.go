@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,10 +54,7 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	c.Workloads = map[string]components.Workload{
 		components.APIServer: {Replicas: s.APIServers}, components.ControllerManager: {ExtraArgs: []string{"--feature-gates=" + s.FeatureGates}},
 	}
-	in := &phases.Inputs{Config: c, Server: s.Server}
-	if in.Server == "" {
-		in.Server = c.InternalServer()
-	}
+	in := &phases.Inputs{Config: c, Server: cmp.Or(s.Server, c.InternalServer())}
 	// With those of an earlier installation, whose authority was another, the API server is slow.
 	objects := s.serving(s.Addons, admin.CAData)
 	for _, cluster := range s.Estimators {

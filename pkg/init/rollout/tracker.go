@@ -2,6 +2,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +113,7 @@ func (w *waiting) check(ctx context.Context) error {
 	case now.Sub(w.failing) > failAfter:
 		return wait.Terminal(fmt.Errorf("%s: %s", left, w.explain(ctx, reason, true)))
 	}
-	if w.reason == "" {
-		w.reason = left
-	}
+	w.reason = cmp.Or(w.reason, left)
 	if now.Sub(w.explained) < wait.PublishInterval {
 		return errors.New(w.reason)
 	}
@@ -133,10 +132,7 @@ func (t *Tracker) Explain(ctx context.Context, err error, flag string, timeout t
 	if !errors.Is(err, wait.ErrTimeout) {
 		return err
 	}
-	text := t.Report(ctx, workloads...)
-	if text == "" {
-		text = "\n  it became ready just now; run the command again"
-	}
+	text := cmp.Or(t.Report(ctx, workloads...), "\n  it became ready just now; run the command again")
 	return fmt.Errorf("not ready after %.0f seconds (%s):%s", timeout.Seconds(), flag, text)
 }
 

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -280,10 +281,7 @@ func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
 	if item == nil {
 		return "no status yet", false
 	}
-	text = string(item.Health)
-	if text == "" {
-		text = string(workv1alpha2.ResourceUnknown)
-	}
+	text = string(cmp.Or(item.Health, workv1alpha2.ResourceUnknown))
 	m, read := e.Members[cluster]
 	switch {
 	case item.Health == workv1alpha2.ResourceHealthy:

@@ -2,6 +2,7 @@ package kindcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,10 +74,7 @@ func (e engine) run(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		reason := lastLine(stderr.String())
-		if reason == "" {
-			reason = federation.Cause(ctx, err).Error()
-		}
+		reason := cmp.Or(lastLine(stderr.String()), federation.Cause(ctx, err).Error())
 		return "", fmt.Errorf("%s %s: %s", e.name, args[0], reason)
 	}
 	return strings.TrimSpace(stdout.String()), nil

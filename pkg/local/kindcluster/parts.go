@@ -2,6 +2,7 @@ package kindcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,9 +92,7 @@ func (u *uncolored) Write(p []byte) (int, error) {
 	if end == 0 && len(u.line) < maxLine {
 		return len(p), nil
 	}
-	if end == 0 {
-		end = len(u.line)
-	}
+	end = cmp.Or(end, len(u.line))
 	if _, err := u.to.Write(colors.ReplaceAll(u.line[:end], nil)); err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package promote
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,10 +45,7 @@ func Clean(obj *unstructured.Unstructured) error {
 // derived name of the policy contains.
 func (t *target) policy(r Request, hashed string) *unstructured.Unstructured {
 	gvk := t.object.GroupVersionKind()
-	name := r.PolicyName
-	if name == "" {
-		name = names.Policy(gvk.String(), hashed, t.object.GetName())
-	}
+	name := cmp.Or(r.PolicyName, names.Policy(gvk.String(), hashed, t.object.GetName()))
 	spec := map[string]any{
 		"resourceSelectors": []any{map[string]any{
 			"apiVersion": gvk.GroupVersion().String(), "kind": gvk.Kind, "name": t.object.GetName(),

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,10 +106,7 @@ func checkAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster, loop
 }
 
 func ownSecret(ref clusterv1alpha1.LocalSecretReference, c *clusterv1alpha1.Cluster) bool {
-	namespace := c.Annotations[agentcert.NamespaceAnnotation]
-	if namespace == "" {
-		namespace = clusterv1alpha1.NamespaceKarmadaCluster
-	}
+	namespace := cmp.Or(c.Annotations[agentcert.NamespaceAnnotation], clusterv1alpha1.NamespaceKarmadaCluster)
 	return ref.Namespace == namespace && (ref.Name == names.CredentialsSecret(c.Name) || ref.Name == names.ImpersonatorSecret(c.Name))
 }
 

@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,10 +82,7 @@ const (
 )
 
 func selectorKey(apiVersion, kind, name string) string {
-	if name == "" {
-		name = anyName
-	}
-	return apiVersion + "," + kind + "," + name
+	return apiVersion + "," + kind + "," + cmp.Or(name, anyName)
 }
 
 func index(ctx context.Context, e *env.Env) error {

@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -82,10 +83,7 @@ func (r *unmatchedReporter) reportedBefore(ctx context.Context, obj *unstructure
 	if now.Sub(obj.GetCreationTimestamp().Time) >= eventTTL {
 		return true, nil
 	}
-	namespace := obj.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
+	namespace := cmp.Or(obj.GetNamespace(), metav1.NamespaceDefault)
 	var list corev1.EventList
 	err = r.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{
 		"involvedObject.uid": string(obj.GetUID()), "reason": ReasonApplyPolicyFailed,

@@ -2,6 +2,7 @@
 package serviceimport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,9 +203,7 @@ func (r *reconciler) addresses(ctx context.Context, target, existing, wanted *co
 func ports(existing, wanted []corev1.ServicePort) []corev1.ServicePort {
 	out := make([]corev1.ServicePort, len(wanted))
 	for i, p := range wanted {
-		if p.Protocol == "" {
-			p.Protocol = corev1.ProtocolTCP
-		}
+		p.Protocol = cmp.Or(p.Protocol, corev1.ProtocolTCP)
 		for _, e := range existing {
 			if e.Name == p.Name && e.Port == p.Port && e.Protocol == p.Protocol {
 				p.TargetPort, p.NodePort = e.TargetPort, e.NodePort
