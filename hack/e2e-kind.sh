@@ -27,6 +27,8 @@ for tool in kind=sigs.k8s.io/kind kubectl=k8s.io/kubernetes/cmd/kubectl; do
 done
 
 CGO_ENABLED=0 go build -modfile=go.helm.mod -o _output/tools/helm helm.sh/helm/v4/cmd/helm
+# The tests build it again, from the cache.
+CGO_ENABLED=0 go build -C test/metrics -ldflags '-s -w' -o "$PWD/_output/tools/metrics-server" sigs.k8s.io/metrics-server/cmd/metrics-server
 
 # The clusters of the tests. What is left of them after an interruption goes.
 federation=karmada-${E2E_NAME:-e2e}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
@@ -94,7 +95,7 @@ func controlStatus(ctx context.Context, kubeconfig string) ProcessStatus {
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	if federation.CheckOK(ctx, client, cfg.Host+"/readyz") == nil {
+	if kube.CheckOK(ctx, client, cfg.Host+"/readyz") == nil {
 		s.State = federation.StateRunning
 	}
 	return s

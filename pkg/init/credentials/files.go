@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -157,19 +157,7 @@ func Readyz(ctx context.Context, cfg *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.Host+"/readyz", http.NoBody)
-	if err != nil {
-		return err
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close() //nolint:errcheck // only the status counts
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s/readyz answers %s", cfg.Host, resp.Status)
-	}
-	return nil
+	return kube.CheckOK(ctx, c, cfg.Host+"/readyz")
 }
 
 // SetAside moves the files of another installation into a directory beside them.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -208,7 +209,7 @@ func (c *clusters) restart(ctx context.Context, short string, found []nodes.Node
 		return err
 	}
 	poll := wait.Options{Interval: pollInterval}
-	err = wait.Until(ctx, poll, func(ctx context.Context) error { return federation.CheckOK(ctx, http, cfg.Host+"/readyz") })
+	err = wait.Until(ctx, poll, func(ctx context.Context) error { return kube.CheckOK(ctx, http, cfg.Host+"/readyz") })
 	if err != nil {
 		return federation.Cause(ctx, err)
 	}

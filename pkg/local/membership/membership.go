@@ -73,80 +73,74 @@ func Reporter(p progress.Reporter, step string) member.Reporter {
 
 // Join makes sure that a member in Push mode belongs to the federation and returns
 // when it is Ready.
-func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
-	step := "join " + m.Name
-	defer progress.Begin(ctx, d.Progress, step, &err)()
-	cpConfig, cp, err := Connect(m.ControlPlane)
-	if err != nil {
-		return err
-	}
-	cfg, c, err := Connect(m.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	deps := member.Deps{Program: d.Program, ControlPlane: cp, Member: c, Report: Reporter(d.Progress, step)}
-	if err := member.RequireDiscovery(ctx, cpConfig, Timeout, deps.Report); err != nil {
-		return fmt.Errorf("joining %s: %w", m.Name, err)
-	}
-	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
-		return fmt.Errorf("joining %s: %w", m.Name, err)
-	}
-	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
-		return fmt.Errorf("joining %s: %w", m.Name, err)
-	}
-	belongs, err := exists(ctx, cp, m.Name)
-	if err == nil && (!belongs || member.LacksCredentials(ctx, deps, m.Name)) {
-		_, err = member.Join(ctx, deps, member.JoinRequest{
-			Name: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg, Endpoint: m.Endpoint,
-		})
-	}
-	if err == nil {
-		err = waitReady(ctx, deps, cpConfig, m)
-	}
-	if err != nil {
-		return fmt.Errorf("joining %s: %w", m.Name, err)
-	}
-	d.Progress.Done(step, "Ready"+again(m, belongs))
-	return nil
+func Join(ctx context.Context, d federation.Deps, m Member) error {
+	return enter(ctx, d, m, "join", "Ready", func(e *entry) error {
+		if !e.belongs || member.LacksCredentials(ctx, e.deps, m.Name) {
+			if _, err := member.Join(ctx, e.deps, member.JoinRequest{
+				Name: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: e.member, Endpoint: m.Endpoint,
+			}); err != nil {
+				return err
+			}
+		}
+		return waitReady(ctx, e.deps, e.clients.Config, m)
+	})
 }
 
 // Register makes sure that a member in Pull mode belongs to the federation and
 // returns when it is Ready. runAgent makes sure that its agent runs; the context
 // that it returns ends with the agent.
-func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ctx context.Context, step string, c Clients) (context.Context, context.CancelFunc, error)) (err error) {
-	step := "register " + m.Name
-	defer progress.Begin(ctx, d.Progress, step, &err)()
-	cfg, cp, err := Connect(m.ControlPlane)
-	if err != nil {
+func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ctx context.Context, step string, c Clients) (context.Context, context.CancelFunc, error)) error {
+	return enter(ctx, d, m, "register", "Ready, in Pull mode", func(e *entry) error {
+		alive, stop, err := runAgent(ctx, e.step, e.clients)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		if err = waitReady(alive, e.deps, e.clients.Config, m); err != nil {
+			return federation.Cause(alive, err)
+		}
+		return nil
+	})
+}
+
+// entry is a member that joins a federation.
+type entry struct {
+	step    string
+	clients Clients
+	// member is the configuration of the member.
+	member *rest.Config
+	deps   member.Deps
+	// belongs reports whether the control plane has its Cluster.
+	belongs bool
+}
+
+// enter checks that a member can join, does so, and reports it.
+func enter(ctx context.Context, d federation.Deps, m Member, verb, done string, join func(*entry) error) (err error) {
+	e := &entry{step: verb + " " + m.Name}
+	defer progress.Begin(ctx, d.Progress, e.step, &err)()
+	if e.clients.Config, e.clients.ControlPlane, err = Connect(m.ControlPlane); err != nil {
 		return err
 	}
-	_, c, err := Connect(m.Kubeconfig)
-	if err != nil {
+	if e.member, e.clients.Member, err = Connect(m.Kubeconfig); err != nil {
 		return err
 	}
-	deps := member.Deps{Program: d.Program, ControlPlane: cp, Report: Reporter(d.Progress, step)}
-	if err := member.RequireDiscovery(ctx, cfg, Timeout, deps.Report); err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, err)
+	e.deps = member.Deps{Program: d.Program, ControlPlane: e.clients.ControlPlane, Member: e.clients.Member, Report: Reporter(d.Progress, e.step)}
+	if err = member.RequireDiscovery(ctx, e.clients.Config, Timeout, e.deps.Report); err == nil {
+		err = member.CheckLeaving(ctx, e.deps, m.Name)
 	}
-	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, err)
+	if err == nil {
+		err = checkIdentity(ctx, e.clients, m)
 	}
-	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, err)
+	if err == nil {
+		e.belongs, err = exists(ctx, e.clients.ControlPlane, m.Name)
 	}
-	belongs, err := exists(ctx, cp, m.Name)
+	if err == nil {
+		err = join(e)
+	}
 	if err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, err)
+		return fmt.Errorf("%sing %s: %w", verb, m.Name, err)
 	}
-	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})
-	if err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, err)
-	}
-	defer stop()
-	if err := waitReady(alive, deps, cfg, m); err != nil {
-		return fmt.Errorf("registering %s: %w", m.Name, federation.Cause(alive, err))
-	}
-	d.Progress.Done(step, "Ready, in Pull mode"+again(m, belongs))
+	d.Progress.Done(e.step, done+again(m, e.belongs))
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/pki"
@@ -108,7 +109,7 @@ func (s *agents) awaitReady(ctx context.Context, a agent) error {
 	err := wait.Until(ctx, wait.Options{
 		Interval: 100 * time.Millisecond,
 		Publish:  func(error) { s.Progress.Waiting(a.step, "its agent to be ready") },
-	}, func(ctx context.Context) error { return federation.CheckOK(ctx, http.DefaultClient, url) })
+	}, func(ctx context.Context) error { return kube.CheckOK(ctx, http.DefaultClient, url) })
 	if err != nil {
 		return federation.Cause(ctx, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -72,7 +73,7 @@ func (s *estimators) awaitReady(alive context.Context, step, member string) erro
 	url := "http://" + federation.Address(s.f.Port(federation.EstimatorHealthPort(member))) + "/readyz"
 	err := wait.Until(alive, wait.Options{
 		Interval: 100 * time.Millisecond, Publish: func(error) { s.Progress.Waiting(step, "the estimator to be ready") },
-	}, func(ctx context.Context) error { return federation.CheckOK(ctx, http.DefaultClient, url) })
+	}, func(ctx context.Context) error { return kube.CheckOK(ctx, http.DefaultClient, url) })
 	if err != nil {
 		return federation.Cause(alive, err)
 	}

@@ -302,11 +302,11 @@ func (r *roles) awaitReady(ctx context.Context, cfg *rest.Config) error {
 	}
 	for _, check := range []func(context.Context) error{
 		func(ctx context.Context) error {
-			return federation.CheckOK(ctx, clusters, cfg.Host+"/apis/"+clusterv1alpha1.GroupVersion.String()+"/clusters?limit=1")
+			return kube.CheckOK(ctx, clusters, cfg.Host+"/apis/"+clusterv1alpha1.GroupVersion.String()+"/clusters?limit=1")
 		},
 		func(ctx context.Context) error { return kube.CheckDiscovered(ctx, cfg, clusterv1alpha1.GroupVersion) },
 		func(ctx context.Context) error {
-			return federation.CheckOK(ctx, http.DefaultClient, "http://"+federation.Address(r.f.Port(federation.PortHealth))+"/readyz")
+			return kube.CheckOK(ctx, http.DefaultClient, "http://"+federation.Address(r.f.Port(federation.PortHealth))+"/readyz")
 		},
 	} {
 		if err := wait.Until(ctx, wait.Options{Interval: pollInterval}, check); err != nil {
