@@ -28,7 +28,6 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
@@ -538,7 +537,7 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 					evicted = true
 				}
 			}
-			if evicted && !needed && !dependency.Preserves(b, cluster) {
+			if evicted && !needed && !preserves(b, cluster) {
 				delete(out, cluster+" "+b.Spec.Resource.Kind+"/"+b.Spec.Resource.Name)
 			}
 		}
@@ -556,6 +555,12 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 		}
 	}
 	return out, working
+}
+
+// preserves reports whether a cluster keeps what it has when a binding leaves it.
+func preserves(b *workv1alpha2.ResourceBinding, cluster string) bool {
+	where := b.Annotations[workv1alpha2.PreservedWhereRequiredAnnotation] + "," + b.Annotations[workv1alpha2.PreservedWhereLeftAnnotation]
+	return b.Spec.PreserveResourcesOnDeletion != nil && *b.Spec.PreserveResourcesOnDeletion || slices.Contains(strings.Split(where, ","), cluster)
 }
 
 // strip removes what the control plane and API servers write.

@@ -3,6 +3,7 @@ package orphans
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +23,6 @@ const (
 	maxName = 300
 )
 
-// transient are the types whose objects say nothing about whether a namespace is in use.
-var transient = sets.New("events", "leases", "endpoints", "endpointslices", "controllerrevisions")
-
 // Occupant returns an object for which a namespace of a member must not be deleted, or "": one that is there for its own sake, and not
 // because Kubernetes creates it in every namespace, or another object of the namespace controls it. PersistentVolumeClaims, which stay
 // when their StatefulSet is deleted, count. Objects for which except returns true do not. What cannot be listed counts, too.
@@ -32,33 +30,16 @@ func Occupant(ctx context.Context, member API, namespace string, except func(*me
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	lists, err := member.Discovery().ServerPreferredResources()
-	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
-		for gv := range failed {
-			if !strings.HasSuffix(gv.Group, "metrics.k8s.io") { // it stores nothing
-				return fmt.Sprintf("whatever %s has, which does not answer", gv), nil
-			}
-		}
-	} else if err != nil {
+	failed, partly := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !partly {
 		return "", fmt.Errorf("discovering the APIs of the member: %w", err)
 	}
-	kinds := sets.New[schema.GroupKind]()
-	var resources []schema.GroupVersionResource
-	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil || strings.HasSuffix(gv.Group, "metrics.k8s.io") {
-			continue
-		}
-		for i := range list.APIResources {
-			r := &list.APIResources[i]
-			if !r.Namespaced {
-				continue
-			}
-			kinds.Insert(schema.GroupKind{Group: gv.Group, Kind: r.Kind})
-			if !transient.Has(r.Name) && sets.New(r.Verbs...).HasAll("list", "create") {
-				resources = append(resources, gv.WithResource(r.Name))
-			}
+	for gv := range failed {
+		if stores(gv) {
+			return fmt.Sprintf("whatever %s has, which does not answer", gv), nil
 		}
 	}
+	resources, kinds := namespaced(lists)
 	for _, gvr := range resources {
 		occupant, err := occupantOf(ctx, member, gvr, namespace, func(o *metav1.PartialObjectMetadata) bool {
 			by := metav1.GetControllerOf(o)
@@ -70,6 +51,33 @@ func Occupant(ctx context.Context, member API, namespace string, except func(*me
 		}
 	}
 	return "", nil
+}
+
+// stores reports whether an API has objects of its own: that of metrics has none.
+func stores(gv schema.GroupVersion) bool { return !strings.HasSuffix(gv.Group, "metrics.k8s.io") }
+
+// namespaced returns what of a member may hold a namespace, and all kinds of objects in namespaces.
+func namespaced(lists []*metav1.APIResourceList) (resources []schema.GroupVersionResource, kinds sets.Set[schema.GroupKind]) {
+	// What says nothing about whether a namespace is in use.
+	transient := []string{"events", "leases", "endpoints", "endpointslices", "controllerrevisions"}
+	kinds = sets.New[schema.GroupKind]()
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || !stores(gv) {
+			continue
+		}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			if !r.Namespaced {
+				continue
+			}
+			kinds.Insert(schema.GroupKind{Group: gv.Group, Kind: r.Kind})
+			if !slices.Contains(transient, r.Name) && sets.New(r.Verbs...).HasAll("list", "create") {
+				resources = append(resources, gv.WithResource(r.Name))
+			}
+		}
+	}
+	return resources, kinds
 }
 
 // given reports whether Kubernetes creates an object in every namespace. Before 1.24 that was a token of the ServiceAccount, too.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 )
 
 // whole returns a member that serves namespaces, and more kinds of objects in them.
@@ -52,10 +51,10 @@ func TestOccupant(t *testing.T) {
 		"a ServiceAccount of a user": {[]runtime.Object{in("ns", "v1", "ServiceAccount", "builder")}, "serviceaccounts builder"},
 		"what is being deleted":      {[]runtime.Object{leaving}, ""},
 		"what a Deployment controls": {[]runtime.Object{
-			in("ns", "v1", "ConfigMap", "derived", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "gone", Controller: ptr.To(true)}),
+			in("ns", "v1", "ConfigMap", "derived", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "gone", Controller: new(true)}),
 		}, ""},
 		"what an object outside of the namespace controls": {[]runtime.Object{
-			in("ns", "v1", "ConfigMap", "theirs", metav1.OwnerReference{APIVersion: "example.io/v1", Kind: "Tenant", Name: "t", Controller: ptr.To(true)}),
+			in("ns", "v1", "ConfigMap", "theirs", metav1.OwnerReference{APIVersion: "example.io/v1", Kind: "Tenant", Name: "t", Controller: new(true)}),
 		}, "configmaps theirs"},
 		"what is owned, and not controlled": {[]runtime.Object{
 			in("ns", "v1", "ConfigMap", "shared", metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}),

@@ -270,9 +270,6 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		c.create(&out, o)
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
-		if leaving.template.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") && out.Action == ActionDelete {
-			out.Reason = strings.TrimPrefix(out.Reason+"; it stays with what is preserved, or was not made by the control plane, in it", "; ")
-		}
 		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
 		}
@@ -367,6 +364,14 @@ func (c *comparison) same(name string, before, after *state) bool {
 
 // removal returns what happens in a cluster that a template leaves, and why.
 func (c *comparison) removal(name string, after, leaving *state) (Action, string) {
+	action, reason := c.departure(name, after, leaving)
+	if action == ActionDelete && leaving.template.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
+		reason = strings.TrimPrefix(reason+"; it stays with what is preserved, or was not made by the control plane, in it", "; ")
+	}
+	return action, reason
+}
+
+func (c *comparison) departure(name string, after, leaving *state) (Action, string) {
 	switch {
 	case preserved(leaving, name):
 		if spec := leaving.binding.GetSpec(); leaving.policy == nil && (len(spec.RequiredBy) > 0 || spec.PreserveResourcesOnDeletion == nil) {

@@ -408,17 +408,6 @@ func executing(c *clusterv1alpha1.Cluster) string {
 
 // follow gives the dependencies of templates the clusters of these, and takes them from what is no dependency any more.
 func (p *planner) follow(states map[key]*state) {
-	referrers := map[types.NamespacedName]*workv1alpha2.ResourceBinding{} // as they will be, or were last
-	for _, b := range p.bindings {
-		if b, ok := b.(*workv1alpha2.ResourceBinding); ok {
-			referrers[client.ObjectKeyFromObject(b)] = b
-		}
-	}
-	for _, s := range states {
-		if b, ok := s.binding.(*workv1alpha2.ResourceBinding); ok {
-			referrers[client.ObjectKeyFromObject(b)] = b
-		}
-	}
 	followed := map[*state]sets.Set[types.NamespacedName]{}
 	for _, k := range sortedKeys(states) {
 		s := states[k]
@@ -443,25 +432,43 @@ func (p *planner) follow(states map[key]*state) {
 			attach(at, s, by)
 		}
 	}
+	referrers := p.referrers(states)
 	for _, s := range states {
-		attached, ok := s.binding.(*workv1alpha2.ResourceBinding)
-		if !ok {
-			continue
+		if attached, ok := s.binding.(*workv1alpha2.ResourceBinding); ok && len(attached.Spec.RequiredBy) > 0 {
+			agree(attached, followed[s], referrers)
 		}
-		if len(attached.Spec.RequiredBy) == 0 {
-			continue
-		}
-		var agreeing []*workv1alpha2.ResourceBinding
-		for _, r := range slices.Clone(attached.Spec.RequiredBy) {
-			name := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
-			if b := referrers[name]; followed[s].Has(name) {
-				agreeing = append(agreeing, b)
-			} else {
-				dependency.Unfollow(attached, cmp.Or(b, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}))
-			}
-		}
-		dependency.Agree(attached, agreeing)
 	}
+}
+
+// referrers returns the bindings that others may require, as they will be, or were last.
+func (p *planner) referrers(states map[key]*state) map[types.NamespacedName]*workv1alpha2.ResourceBinding {
+	out := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
+	add := func(b workv1alpha2.Binding) {
+		if b, ok := b.(*workv1alpha2.ResourceBinding); ok {
+			out[client.ObjectKeyFromObject(b)] = b
+		}
+	}
+	for _, b := range p.bindings {
+		add(b)
+	}
+	for _, s := range states {
+		add(s.binding)
+	}
+	return out
+}
+
+// agree has an attached binding not follow what does not refer to its template any more, and take from the others what they determine.
+func agree(attached *workv1alpha2.ResourceBinding, following sets.Set[types.NamespacedName], referrers map[types.NamespacedName]*workv1alpha2.ResourceBinding) {
+	var agreeing []*workv1alpha2.ResourceBinding
+	for _, r := range slices.Clone(attached.Spec.RequiredBy) {
+		name := types.NamespacedName{Namespace: r.Namespace, Name: r.Name}
+		if b := referrers[name]; following.Has(name) {
+			agreeing = append(agreeing, b)
+		} else {
+			dependency.Unfollow(attached, cmp.Or(b, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name}}))
+		}
+	}
+	dependency.Agree(attached, agreeing)
 }
 
 // leave takes dependencies from clusters from which what refers to them is being evicted: no change has them leave.
