@@ -69,6 +69,26 @@ func fifo(t *testing.T, path string) string {
 	return path
 }
 
+// cancelWhenRead calls cancel when somebody opens a FIFO, which has a writer until the test ends.
+func cancelWhenRead(t *testing.T, path string, cancel func()) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		w, err := os.OpenFile(path, os.O_WRONLY, 0)
+		cancel()
+		<-ended
+		if err == nil {
+			_ = w.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		close(ended)
+		if both, err := os.OpenFile(path, os.O_RDWR, 0); err == nil { // the writer does not wait any more
+			_ = both.Close()
+		}
+	})
+}
+
 func TestRun_RefusesWhatHasNoLimit(t *testing.T) {
 	stdin, transport := os.Stdin, http.DefaultClient.Transport
 	t.Cleanup(func() { os.Stdin, http.DefaultClient.Transport = stdin, transport })
@@ -100,10 +120,16 @@ func TestRun_RefusesWhatHasNoLimit(t *testing.T) {
 	check := func(line string, in io.Reader, want ...string) {
 		t.Run(line, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
-			if strings.Contains(line, pipe) {
-				time.AfterFunc(50*time.Millisecond, cancel)
-			}
 			defer cancel()
+			if strings.Contains(line, pipe) { // its own: what reads it does so until the writer ends
+				own := fifo(t, filepath.Join(t.TempDir(), "fifo"))
+				line = strings.ReplaceAll(line, pipe, own)
+				want = slices.Clone(want)
+				for i := range want {
+					want[i] = strings.ReplaceAll(want[i], pipe, own)
+				}
+				cancelWhenRead(t, own, cancel)
+			}
 			p := testEnv(t)
 			p.In = in
 			build.Bounded(t, 30*time.Second, 1<<30, func() {

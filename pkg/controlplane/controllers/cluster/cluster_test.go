@@ -430,13 +430,13 @@ func TestMonitor_Reported(t *testing.T) {
 	step(time.Second, "m1 false 0s")
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(2, 0)}
 	must(t, b.client.Update(t.Context(), lease))
-	step(time.Second, "m1 true 22s")
+	step(time.Second, "m1 true 21s") // it came after the check before
 	lease.Annotations = map[string]string{clusterv1alpha1.FailingAnnotation: "true"} // its agent lives, and does not reach it
 	must(t, b.client.Update(t.Context(), lease))
 	step(0, "m1 false 22s")
 	lease.Annotations = nil
 	must(t, b.client.Update(t.Context(), lease))
-	step(5*time.Second, "m1 true 22s")
+	step(5*time.Second, "m1 true 21s")
 	step(36*time.Second, "m1 false 22s") // its condition becomes Unknown
 	step(time.Second)                    // that was no report
 }

@@ -54,7 +54,7 @@ type Options struct {
 	FlapWindow time.Duration
 	// LeavingPeriod is the time between two checks of what has to be deleted before a cluster. Default: 1 s.
 	LeavingPeriod time.Duration
-	// Reported is called for clusters with sync mode Pull: after each report with the time when it was observed, and
+	// Reported is called for clusters with sync mode Pull: after each report with a time that it did not come before, and
 	// with the time of the last one while the next is overdue for more than half of the grace period. Optional.
 	Reported func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time)
 }

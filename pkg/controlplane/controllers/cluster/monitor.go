@@ -35,7 +35,8 @@ type report struct {
 	uid     types.UID
 	ready   *metav1.Condition
 	renewed time.Time
-	at      time.Time
+	// at is when it was observed, and since when the one before still was: it came between these.
+	at, since time.Time
 	// observed reports whether the report was observed when it came, not only when this process started.
 	observed bool
 	// failing reports whether the agent does not reach its cluster: the condition follows later.
@@ -50,8 +51,8 @@ type monitor struct {
 	options Options
 	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
 	reports map[string]*report // by cluster
-	// checked is when the leases were read last.
-	checked time.Time
+	// checked is when the leases were read last, and previous when before that.
+	checked, previous time.Time
 }
 
 func newMonitor(r *reconciler) *monitor {
@@ -117,7 +118,7 @@ func (m *monitor) continueAfter(now time.Time) {
 			s.at = s.at.Add(away)
 		}
 	}
-	m.checked = now
+	m.previous, m.checked = m.checked, now
 }
 
 // renewal is what the lease of a cluster reports.
@@ -154,24 +155,30 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, lease renewal, now t
 		s.at = cluster.CreationTimestamp.Time
 	}
 	if !sameCondition(s.ready, ready) {
-		s.at, s.observed = now, true
+		s.at, s.since, s.observed = now, m.previous, true
 	}
 	// The clock of an agent may be wrong, and set back: any other time is a report.
 	if !renewed.IsZero() && !renewed.Equal(s.renewed) {
-		s.at, s.renewed, s.observed = now, renewed, true
+		s.at, s.since, s.renewed, s.observed = now, m.previous, renewed, true
 	}
 	s.ready, s.failing = ready.DeepCopy(), lease.failing
 	return s
 }
 
-// publish calls Options.Reported. The condition Unknown is no report: the monitor wrote it.
+// publish calls Options.Reported. The condition Unknown is no report: the monitor wrote it. Of a healthy cluster it says the earliest
+// time of the report: with the time of the check, the report would seem to have come after the failure of another cluster that it
+// came before.
 func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) {
 	if m.options.Reported == nil {
 		return
 	}
 	late := now.Sub(last.at) > m.options.MonitorGracePeriod/2
 	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.failing || last.observed && !unknown {
-		m.options.Reported(cluster, !late && !last.failing, last.at)
+		at, healthy := last.at, !late && !last.failing
+		if healthy {
+			at = last.since
+		}
+		m.options.Reported(cluster, healthy, at)
 	}
 }
 
