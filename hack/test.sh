@@ -204,7 +204,6 @@ fi
 lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
 	stage "unit, contract, conformance" go test -vet=off -timeout 60m "${unit[@]}"
-	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
 	recorded "chart" go.helm.mod helm ./hack/chart/testdata/render charts hack/chart
 	recorded "kstatus" go.kstatus.mod kstatus ./pkg/domain/conditions/testdata/kstatus pkg/domain/conditions
 }
@@ -222,6 +221,7 @@ lane_integration() {
 	once "$against" "$work/tests/"*.test -- all_integration
 	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
 	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
+	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
 }
 
 lanes=()
