@@ -86,6 +86,7 @@ func TestEstimator_ComponentsAndGroups(t *testing.T) {
 	ns := namespace(t)
 	uncordon := cordonNode(t)
 	custom(t, ns, "Pipeline")
+	must(t, "delete", "pp", "pipeline", "-n", ns) // it selects all Pipelines, and may be observed before the policy below
 	const groups = "\nworkloadAffinity: {affinity: {groupByLabelKey: team}, antiAffinity: {groupByLabelKey: tier}}"
 	apply(t, ns, pipelineRules, policyFor("late", "{apiVersion: crafts.example.io/v1, kind: Pipeline, name: late}", to("member1", "member2")+
 		"\nspreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]"+groups),
