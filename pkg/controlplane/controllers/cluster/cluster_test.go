@@ -430,7 +430,7 @@ func TestMonitor_Reported(t *testing.T) {
 	step(time.Second, "m1 false 0s")
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(2, 0)}
 	must(t, b.client.Update(t.Context(), lease))
-	step(time.Second, "m1 true 21s") // it came after the check before
+	step(time.Second, "m1 true 21s")                                                 // it came after the check before
 	lease.Annotations = map[string]string{clusterv1alpha1.FailingAnnotation: "true"} // its agent lives, and does not reach it
 	must(t, b.client.Update(t.Context(), lease))
 	step(0, "m1 false 22s")
