@@ -131,8 +131,8 @@ func listPage(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 	return member.Metadata().Resource(gvr).Namespace(namespace).List(ctx, options)
 }
 
-// Delete deletes objects, unless they were replaced since they were found. A namespace is deleted after the others, and not if it has
-// anything else: then it only loses what says that it belongs to the control plane.
+// Delete deletes objects, unless they were replaced since they were found. A namespace is deleted after the others. If it has any other
+// object, only its labels and annotations of the control plane are removed.
 func Delete(ctx context.Context, member API, objects []Object) error {
 	var errs []error
 	for _, namespaces := range []bool{false, true} {

@@ -364,14 +364,14 @@ func (c *comparison) same(name string, before, after *state) bool {
 
 // removal returns what happens in a cluster that a template leaves, and why.
 func (c *comparison) removal(name string, after, leaving *state) (Action, string) {
-	action, reason := c.departure(name, after, leaving)
+	action, reason := c.deletion(name, after, leaving)
 	if action == ActionDelete && leaving.template.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Namespace") {
 		reason = strings.TrimPrefix(reason+"; it stays with what is preserved, or was not made by the control plane, in it", "; ")
 	}
 	return action, reason
 }
 
-func (c *comparison) departure(name string, after, leaving *state) (Action, string) {
+func (c *comparison) deletion(name string, after, leaving *state) (Action, string) {
 	switch {
 	case preserved(leaving, name):
 		if spec := leaving.binding.GetSpec(); leaving.policy == nil && (len(spec.RequiredBy) > 0 || spec.PreserveResourcesOnDeletion == nil) {

@@ -133,51 +133,6 @@ func TestBinding_WaitsForTheScheduler(t *testing.T) {
 	}
 }
 
-// Whether a cluster that a binding leaves keeps the object is what the binding says then, not what it said when its Work was written.
-func TestBinding_PreservesAsTheBindingSays(t *testing.T) {
-	for _, before := range []bool{true, false} {
-		b := resourceBinding(map[string]int32{"m1": 3})
-		b.Spec.PreserveResourcesOnDeletion = &before
-		h := newHarness(t, deployment(), b)
-		h.mustReconcile()
-		h.change(func(s *workv1alpha2.ResourceBindingSpec) {
-			s.Clusters, s.PreserveResourcesOnDeletion = targets(map[string]int32{"m2": 3}), new(!before)
-		})
-		h.mustReconcile()
-		if w := h.work("m1"); w.DeletionTimestamp == nil || *w.Spec.PreserveResourcesOnDeletion == before {
-			t.Errorf("was %t: %+v", before, w.Spec)
-		}
-		h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.PreserveResourcesOnDeletion = &before })
-		h.mustReconcile()
-		if w := h.work("m1"); *w.Spec.PreserveResourcesOnDeletion == before {
-			t.Errorf("was %t, and was written again while it is deleted: %+v", before, w.Spec)
-		}
-	}
-}
-
-// A cluster keeps what a preserved object in it refers to, although the binding itself preserves nothing.
-func TestBinding_PreservesWhereReferrersDo(t *testing.T) {
-	for _, key := range []string{workv1alpha2.PreservedWhereRequiredAnnotation, workv1alpha2.PreservedWhereLeftAnnotation} {
-		b := resourceBinding(map[string]int32{"m1": 3, "m2": 3, "m3": 3})
-		h := newHarness(t, deployment(), b)
-		h.mustReconcile()
-		if err := h.client.Get(t.Context(), h.key, b); err != nil {
-			t.Fatal(err)
-		}
-		metav1.SetMetaDataAnnotation(&b.ObjectMeta, key, "m1,m2")
-		if err := h.client.Update(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-		h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m2": 3}) })
-		h.mustReconcile()
-		for cluster, want := range map[string]bool{"m1": true, "m2": true, "m3": false} {
-			if w := h.work(cluster); *w.Spec.PreserveResourcesOnDeletion != want || (w.DeletionTimestamp != nil) != (cluster != "m2") {
-				t.Errorf("%s, in %s: deleted %v, %+v", key, cluster, w.DeletionTimestamp, w.Spec)
-			}
-		}
-	}
-}
-
 func TestBinding_OnlyWhatDiffersIsPatched(t *testing.T) {
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
 	h.mustReconcile()

@@ -18,14 +18,14 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// errOccupied is returned for a namespace whose deletion waits for that of the objects of other Works in it.
-var errOccupied = errors.New("the namespace waits for the deletion of the objects in it")
+// errNotEmpty is returned for a namespace whose deletion waits for that of the objects of other Works in it.
+var errNotEmpty = errors.New("the namespace waits for the deletion of the objects in it")
 
 const (
-	// vacateRetry is the time between looks at whether these are gone.
-	vacateRetry = 2 * time.Second
-	// vacateLimit is how long a namespace waits for objects whose Works are not being deleted. Then it stays.
-	vacateLimit = 30 * time.Second
+	// emptyRetry is the time between checks whether these are gone.
+	emptyRetry = 2 * time.Second
+	// emptyLimit is how long a namespace waits for objects whose Works are not being deleted. Then it stays.
+	emptyLimit = 30 * time.Second
 )
 
 // occupant returns what a namespace is kept for that a member loses with a Work, or "" if it is to be deleted: deleting it would delete
@@ -35,7 +35,7 @@ func (a *applier) occupant(ctx context.Context, m *access.Member, work *workv1al
 	if err := a.cached.List(ctx, list, client.InNamespace(work.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing works: %w", err)
 	}
-	patient := work.DeletionTimestamp != nil && a.config.Clock.Since(work.DeletionTimestamp.Time) < vacateLimit
+	mayWait := work.DeletionTimestamp != nil && a.config.Clock.Since(work.DeletionTimestamp.Time) < emptyLimit
 	known := map[string]bool{}
 	for i := range list.Items {
 		other := &list.Items[i]
@@ -44,20 +44,20 @@ func (a *applier) occupant(ctx context.Context, m *access.Member, work *workv1al
 			continue
 		}
 		if _, key := scope.BindingOf(other); key.Namespace == namespace {
-			if other.DeletionTimestamp == nil && !patient {
+			if other.DeletionTimestamp == nil && !mayWait {
 				return "the object of work " + other.Name, nil
 			}
-			return "", errOccupied
+			return "", errNotEmpty
 		}
 	}
 	wait := false
 	found, err := orphans.Occupant(ctx, m, namespace, func(o *metav1.PartialObjectMetadata) bool {
-		ours := patient && o.Annotations[workv1alpha2.WorkNamespaceAnnotation] == work.Namespace && known[o.Annotations[workv1alpha2.WorkNameAnnotation]]
+		ours := mayWait && o.Annotations[workv1alpha2.WorkNamespaceAnnotation] == work.Namespace && known[o.Annotations[workv1alpha2.WorkNameAnnotation]]
 		wait = wait || ours
 		return ours
 	})
 	if err == nil && found == "" && wait {
-		err = errOccupied
+		err = errNotEmpty
 	}
 	return found, err
 }

@@ -142,8 +142,8 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 		if !wanted {
 			err = r.applier.clear(ctx, m, work, s)
 		}
-		if errors.Is(err, errOccupied) {
-			return vacateRetry, nil
+		if errors.Is(err, errNotEmpty) {
+			return emptyRetry, nil
 		}
 		if err != nil {
 			return 0, err
