@@ -74,4 +74,13 @@ spec:
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	must(t, "get", "jobs.define.example.com/one", "configmap/plain", "-n", ns, "-s", "karmada")
+
+	// Without -n, each object goes where it says, and one of a type without namespaces nowhere.
+	remove()
+	placed := strings.NewReplacer("{name: one}", "{name: one, namespace: "+ns+"}", "{name: plain}", "{name: plain, namespace: "+ns+"}").Replace(manifest)
+	wide := strings.NewReplacer("define.example.com", "wide.example.com", "Namespaced", "Cluster", "{name: plain}", "{name: plain, namespace: "+ns+"}").Replace(manifest)
+	t.Cleanup(func() { ctl(wide, "delete", "--ignore-not-found", "-f", "-") })
+	mustWith(t, placed+"---"+wide, "apply", "-f", "-")
+	must(t, "get", "jobs.define.example.com/one", "-n", ns, "-s", "karmada")
+	must(t, "get", "jobs.wide.example.com/one", "-s", "karmada")
 }

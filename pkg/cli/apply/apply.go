@@ -112,7 +112,7 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 // prepare changes what is applied, and does what comes before it. It returns why some objects cannot be applied, although the others can.
 func prepare(ctx context.Context, e *env.Env, access *env.Access, f flags, o *upstream.ApplyOptions) (unread, err error) {
 	infos, unread := o.GetObjects()
-	infos, definitions, undefined := define(infos, o)
+	infos, definitions, undefined := define(infos)
 	if unread = errors.Join(unread, undefined); unread != nil && len(infos) == 0 {
 		return nil, unread
 	}

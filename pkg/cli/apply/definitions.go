@@ -24,7 +24,7 @@ import (
 const establishTimeout = 30 * time.Second
 
 // lenient is a factory whose mapper returns a mapping without a resource for a kind that is not served, so that such objects are
-// read: the same files may define their types.
+// read: the same files may define their types. Its scope is that of namespaces, so that the builder leaves the namespace of an object.
 type lenient struct{ cmdutil.Factory }
 
 // ToRESTMapper implements resource.RESTClientGetter.
@@ -39,18 +39,14 @@ type lenientMapper struct{ meta.RESTMapper }
 func (m lenientMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
 	if meta.IsNoMatchError(err) && len(versions) == 1 {
-		return &meta.RESTMapping{GroupVersionKind: kind.WithVersion(versions[0]), Scope: meta.RESTScopeRoot}, nil
+		return &meta.RESTMapping{GroupVersionKind: kind.WithVersion(versions[0]), Scope: meta.RESTScopeNamespace}, nil
 	}
 	return mapping, err
 }
 
 // define maps the objects whose types are defined by others of them, and returns those that are mapped, the definitions of types of
 // which there are objects, and why others cannot be applied.
-func define(infos []*resource.Info, o *upstream.ApplyOptions) (mapped, definitions []*resource.Info, err error) {
-	withNamespace := resource.SetNamespace(o.Namespace)
-	if o.EnforceNamespace {
-		withNamespace = resource.RequireNamespace(o.Namespace)
-	}
+func define(infos []*resource.Info) (mapped, definitions []*resource.Info, err error) {
 	var errs []error
 	for _, info := range infos {
 		kind := info.Mapping.GroupVersionKind
@@ -68,7 +64,7 @@ func define(infos []*resource.Info, o *upstream.ApplyOptions) (mapped, definitio
 			continue
 		}
 		info.Mapping = mappingOf(infos[i], kind)
-		if err := withNamespace(info, nil); err != nil {
+		if err := resource.FilterNamespace(info, nil); err != nil { // what has no namespace has got one
 			errs = append(errs, err)
 			continue
 		}
