@@ -98,6 +98,12 @@ func ReservedNamespace(namespace string) bool {
 		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionSpacePrefix)
 }
 
+// SkippedByDefault reports whether nothing of a namespace is propagated: it is reserved, or matches the default of
+// --skipped-propagating-namespaces of karmada-controller-manager.
+func SkippedByDefault(namespace string) bool {
+	return ReservedNamespace(namespace) || strings.HasPrefix(namespace, "kube-")
+}
+
 // InsightRole is the ClusterRole that lets users of one namespace read what decides about their objects.
 const InsightRole = "karmada-insight"
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
@@ -155,8 +156,16 @@ const maxLookups = 32
 // selectors returns warnings about selectors that match nothing.
 func (w Warner) selectors(selectors []policyv1alpha1.ResourceSelector, path *field.Path) []string {
 	var out []string
-	served := map[schema.GroupVersionKind]bool{}
+	served, skipped := map[schema.GroupVersionKind]bool{}, map[string]bool{}
 	for i := range selectors {
+		if namespace := selectors[i].Namespace; names.SkippedByDefault(namespace) && !skipped[namespace] {
+			skipped[namespace] = true
+			by := ", by the default of --skipped-propagating-namespaces of karmada-controller-manager"
+			if names.ReservedNamespace(namespace) {
+				by = ": it belongs to the control plane"
+			}
+			out = append(out, fmt.Sprintf("%s: nothing of namespace %q is propagated%s", path.Index(i).Child("namespace"), namespace, by))
+		}
 		for _, err := range metav1validation.ValidateLabelSelector(selectors[i].LabelSelector,
 			metav1validation.LabelSelectorValidationOptions{}, path.Index(i).Child("labelSelector")) {
 			out = append(out, err.Error())

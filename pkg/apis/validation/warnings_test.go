@@ -29,6 +29,11 @@ func TestWarner(t *testing.T) {
 			`spec.placement.replicaScheduling.weightPreference.staticWeightList[0].targetCluster.clusterNames[0]: no cluster "m5" has joined`,
 			"spec.resourceSelectors[0].labelSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
 		}},
+		{"skipped namespaces", w.PropagationPolicy(&policyv1alpha1.PropagationPolicy{Spec: *decode[policyv1alpha1.PropagationSpec](t, `{
+  resourceSelectors: [{apiVersion: v1, kind: A, namespace: kube-system}, {apiVersion: v1, kind: B, namespace: kube-system}, {apiVersion: v1, kind: A, namespace: karmada-system}, {apiVersion: v1, kind: A, namespace: kubeflow}]}`)}), []string{
+			`spec.resourceSelectors[0].namespace: nothing of namespace "kube-system" is propagated, by the default of --skipped-propagating-namespaces of karmada-controller-manager`,
+			`spec.resourceSelectors[2].namespace: nothing of namespace "karmada-system" is propagated: it belongs to the control plane`,
+		}},
 		{"deprecated overriders", w.OverridePolicy(&policyv1alpha1.OverridePolicy{Spec: *decode[policyv1alpha1.OverrideSpec](t, `{targetCluster: {clusterNames: [m2]}, overriders: {fieldOverrider: [{fieldPath: /a}]}}`)}), []string{
 			"spec.targetCluster and spec.overriders are deprecated, use spec.overrideRules",
 			`spec.targetCluster.clusterNames[0]: no cluster "m2" has joined`,

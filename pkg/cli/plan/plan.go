@@ -38,7 +38,8 @@ const (
 		Objects of files are merged into what exists as "apply" does, and validated as admission does.
 		Admission of others is not asked, unless --server-side sends the objects as a dry run.
 
-		Whether NoExecute taints evict, and feature gates, are flags of karmada-controller-manager: give them here, too.
+		Whether NoExecute taints evict, feature gates and skipped namespaces are flags of karmada-controller-manager:
+		give them here, too.
 
 		The exit code is 0 if nothing changes, 2 if something does, and 1 for an error. The document of
 		--output is described in docs/plan.md.`
@@ -81,6 +82,7 @@ type options struct {
 	serverSide bool
 	output     env.Output
 	evict      bool
+	skipped    []string
 	gates      map[string]bool
 }
 
@@ -99,6 +101,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "Print what changes in the objects of the members.")
 	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
 	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
+	cmd.Flags().StringSliceVar(&o.skipped, "skipped-propagating-namespaces", []string{propagation.DefaultSkippedNamespaces}, "Namespaces of which nothing is propagated, as with this flag of karmada-controller-manager.")
 	cmd.Flags().Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "Feature gates of karmada-controller-manager that decide about a plan, as NAME=true,NAME=false: "+strings.Join(known, ", ")+".")
 	env.AddOutputFlag(cmd, &o.output)
 	return cmd
@@ -163,6 +166,9 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	}
 	if p.world, err = planning.World(p.contents); err != nil {
 		return nil, err
+	}
+	if p.world.Skipped, err = propagation.ParseNamespaces(p.skipped); err != nil {
+		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}
 	p.world.Evict, p.world.Preempt = p.evict, p.gates[preemption]
 	p.world.Features = propagation.Features{Components: p.gates[components], Quotas: p.gates[quotas], Affinity: p.gates[affinity]}

@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // Options are the settings of the role.
@@ -182,7 +183,7 @@ func (o *Options) Validate() error {
 	errs.Require(o.StartupGracePeriod > 0, "--cluster-startup-grace-period must be greater than 0, got %s", o.StartupGracePeriod)
 	_, err := templates.ParseAPIs(o.SkippedPropagatingAPIs)
 	errs.Require(err == nil, "--skipped-propagating-apis: %w", err)
-	_, err = templates.ParseNamespaces(o.SkippedPropagatingNamespaces)
+	_, err = propagation.ParseNamespaces(o.SkippedPropagatingNamespaces)
 	errs.Require(err == nil, "--skipped-propagating-namespaces: %w", err)
 	errs = append(errs, o.Failover.validate()...)
 	errs = append(errs, o.Autoscaling.validate()...)
@@ -233,7 +234,7 @@ func (o *Options) losses() []string {
 	if len(off) > 0 {
 		out = append(out, "--controllers replaces its default, \"*\": these controllers do not run: "+strings.Join(off, ", "))
 	}
-	if skipped, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err == nil && !skipped.Matches("kube-system") {
+	if skipped, err := propagation.ParseNamespaces(o.SkippedPropagatingNamespaces); err == nil && !skipped.Matches("kube-system") {
 		out = append(out, "--skipped-propagating-namespaces replaces its default, \"kube-.*\": policies propagate objects of the namespace kube-system")
 	}
 	return out

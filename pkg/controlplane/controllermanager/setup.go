@@ -53,6 +53,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -63,7 +64,7 @@ type setup struct {
 	options     *Options
 	interpreter *interpreter.Interpreter
 	// skipped are the namespaces that are not propagated.
-	skipped *templates.Namespaces
+	skipped *propagation.Namespaces
 	// guard receives what is observed of clusters.
 	guard  *massfailure.Guard
 	limits evictions.Limits
@@ -173,7 +174,7 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-apis: %w", err)
 	}
-	namespaces, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces)
+	namespaces, err := propagation.ParseNamespaces(o.SkippedPropagatingNamespaces)
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}

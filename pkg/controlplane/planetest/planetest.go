@@ -27,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // Install creates the types of the control plane and waits until they are served. Cluster, which another server serves
@@ -135,7 +136,7 @@ func Templates(tb testing.TB, mgr manager.Manager) *templates.Store {
 	disc, err1 := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	dyn, err2 := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	apis, err3 := templates.ParseAPIs("")
-	namespaces, err4 := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	namespaces, err4 := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		tb.Fatal(err)
 	}

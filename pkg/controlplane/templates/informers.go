@@ -19,6 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // watchedType is a type with its objects.
@@ -32,7 +33,7 @@ type watchedType struct {
 // subscriptions.
 type informers struct {
 	client  dynamic.Interface
-	skipped *Namespaces
+	skipped *propagation.Namespaces
 	// onDefinition handles the events of the objects that define types.
 	onDefinition cache.ResourceEventHandler
 

@@ -2,17 +2,11 @@ package templates
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
-
-// DefaultSkippedNamespaces is the default pattern of skipped namespaces.
-const DefaultSkippedNamespaces = "kube-.*"
 
 // APIs is a set of API types. The zero value is empty.
 type APIs struct {
@@ -97,37 +91,4 @@ func (a *APIs) Contains(gvk schema.GroupVersionKind) bool {
 	}
 	lower := gvk.GroupVersion().WithKind(strings.ToLower(gvk.Kind))
 	return a.groups[gvk.Group] || a.versions[gvk.GroupVersion()] || a.kinds[lower]
-}
-
-// Namespaces is a set of namespaces. The zero value holds the reserved ones.
-type Namespaces struct {
-	patterns []*regexp.Regexp
-}
-
-// ParseNamespaces returns the reserved namespaces and those that match any of
-// the regular expressions in full.
-func ParseNamespaces(patterns []string) (*Namespaces, error) {
-	out := &Namespaces{}
-	for _, p := range patterns {
-		re, err := regexp.Compile("^" + p + "$")
-		if err != nil {
-			return nil, fmt.Errorf("Invalid namespace regular expression: %w", err) //nolint:staticcheck // the text is part of the contract
-		}
-		out.patterns = append(out.patterns, re)
-	}
-	return out, nil
-}
-
-// Contains reports whether the namespace is in the set. The namespace of a
-// cluster-scoped object is empty and is tested like any other.
-func (n *Namespaces) Contains(namespace string) bool {
-	if names.ReservedNamespace(namespace) {
-		return true
-	}
-	return n.Matches(namespace)
-}
-
-// Matches reports whether the namespace matches a pattern, reserved or not.
-func (n *Namespaces) Matches(namespace string) bool {
-	return n != nil && slices.ContainsFunc(n.patterns, func(re *regexp.Regexp) bool { return re.MatchString(namespace) })
 }

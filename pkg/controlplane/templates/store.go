@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // The defaults of Config.
@@ -59,7 +60,7 @@ type Config struct {
 	// SkippedAPIs are not watched.
 	SkippedAPIs *APIs
 	// SkippedNamespaces hold objects whose events are not published.
-	SkippedNamespaces *Namespaces
+	SkippedNamespaces *propagation.Namespaces
 	// Period is the time between discoveries without a trigger. Default 30 s.
 	Period time.Duration
 	// SyncWait is how long WaitForSync waits for types that cannot be listed.

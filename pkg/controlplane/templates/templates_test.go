@@ -92,24 +92,6 @@ func FuzzParseAPIs(f *testing.F) {
 	})
 }
 
-func TestParseNamespaces(t *testing.T) {
-	namespaces, err := ParseNamespaces([]string{"kube-.*", "a|b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for namespace, want := range map[string]bool{
-		"kube-system": true, "my-kube-system": false, "default": false, "karmada-system": true, "karmada-cluster": true,
-		"karmada-es-m1": true, "karmada-other": false, "": false, "a": true,
-	} {
-		if got := namespaces.Contains(namespace); got != want {
-			t.Errorf("%q: got %v", namespace, got)
-		}
-	}
-	if _, err := ParseNamespaces([]string{"("}); err == nil || !strings.HasPrefix(err.Error(), "Invalid namespace regular expression") {
-		t.Errorf("got error %v", err)
-	}
-}
-
 func object(change func(map[string]any)) *unstructured.Unstructured {
 	obj := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",

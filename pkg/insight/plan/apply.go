@@ -24,6 +24,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	interpreter "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
@@ -279,5 +280,9 @@ func Kinds(manifests []*unstructured.Unstructured) []schema.GroupKind {
 // NewWorld returns the world of contents. The error is that a customization cannot be loaded.
 func NewWorld(c *snapshot.Contents) (*World, error) {
 	in, err := interpreter.NewOffline(c.Customizations)
-	return &World{Contents: *c, Interpreter: in}, err
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
+	return &World{Contents: *c, Interpreter: in, Skipped: skipped}, err
 }

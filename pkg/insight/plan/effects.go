@@ -133,8 +133,14 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 		return nil, err
 	}
 	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion}, clusters: map[string]bool{}}
-	states := next.states()
-	c.compare(old.states(), states)
+	before, states := old.states(), next.states()
+	c.compare(before, states)
+	for _, k := range sortedKeys(states) {
+		if s := states[k]; before[k] != nil && before[k].synced != nil && s.synced == nil && s.policy == nil {
+			after.remarks = append(after.remarks, fmt.Sprintf("clusters keep %s as it is: it is not created in clusters any more", k))
+			delete(after.changed, k)
+		}
+	}
 	c.out.Notes = append(after.notes(), unselected(after, states)...)
 	for _, k := range sortedKeys(states) {
 		if s := states[k]; s.kept && after.changed[k] {
@@ -152,13 +158,10 @@ func unselected(w *World, states map[key]*state) []string {
 			names = append(names, k.String())
 		}
 	}
-	switch n := len(names); {
-	case n == 0:
+	if len(names) == 0 {
 		return nil
-	case n > maxNamed:
-		names = append(names[:maxNamed], fmt.Sprintf("%d more", n-maxNamed))
 	}
-	return []string{"no policy selects, and no cluster gets: " + strings.Join(names, ", ")}
+	return []string{"no policy selects, and no cluster gets: " + several(names)}
 }
 
 // comparison compares the states before and after.
@@ -173,8 +176,14 @@ func (c *comparison) compare(before, after map[key]*state) {
 	for _, states := range []map[key]*state{before, after} {
 		maps.Copy(all, states)
 	}
-	for _, k := range sortedKeys(all) {
-		o := c.object(all[k].template, before[k], after[k])
+	keys := sortedKeys(all)
+	objects := make([]Object, len(keys))
+	for i, k := range keys {
+		objects[i] = c.object(all[k].template, before[k], after[k])
+	}
+	keepNamespaces(objects)
+	for i, k := range keys {
+		o := objects[i]
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
 		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || !c.meant(k, after[k])) {
 			continue
@@ -189,6 +198,27 @@ func (c *comparison) compare(before, after map[key]*state) {
 		c.count(&o, changes)
 	}
 	c.out.Summary.Clusters = len(c.clusters)
+}
+
+// keepNamespaces keeps namespaces in clusters in which objects stay.
+func keepNamespaces(objects []Object) {
+	stay := map[[2]string]string{} // by namespace and cluster
+	for i := range objects {
+		o := &objects[i]
+		for j := range o.Clusters {
+			if at := [2]string{o.Namespace, o.Clusters[j].Name}; o.Clusters[j].Action == ActionKeep && stay[at] == "" {
+				stay[at] = o.Object.String()
+			}
+		}
+	}
+	for i := range objects {
+		for j := range objects[i].Clusters {
+			c := &objects[i].Clusters[j]
+			if by := stay[[2]string{objects[i].Name, c.Name}]; objects[i].Kind == namespaces.Kind && objects[i].APIVersion == "v1" && c.Action == ActionDelete && by != "" {
+				c.Action, c.Reason = ActionKeep, "it has "+by+", which stays"
+			}
+		}
+	}
 }
 
 // meant reports whether a change is about a template, or the policy that has it.
@@ -268,12 +298,14 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	case was == nil:
 		out.Action = ActionCreate
 		c.create(&out, o)
+	case is == nil && after != nil && before.synced[name] && c.next.joined(name):
+		return out, false // a namespace that is not created any more stays
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
 		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
 		}
-	case released(after), after.kept && !c.rendered(before, after):
+	case released(after) && !after.synced[name], after.kept && !c.rendered(before, after):
 		return out, false
 	default:
 		out.Action = ActionUpdate
@@ -383,7 +415,7 @@ func (c *comparison) deletion(name string, after, leaving *state) (Action, strin
 	case after == nil:
 		return ActionDelete, "the template is deleted"
 	}
-	if cluster := c.next.cluster(name); cluster == nil || cluster.DeletionTimestamp != nil {
+	if !c.next.joined(name) {
 		return ActionDelete, "the cluster is removed"
 	}
 	return ActionDelete, after.evicted[name]

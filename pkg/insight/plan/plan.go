@@ -59,6 +59,8 @@ type state struct {
 	// kept reports whether the policy that has it does not select it any more, and was not changed: it keeps the template, whose changes do
 	// not reach the clusters.
 	kept bool
+	// synced are the clusters that get a namespace without a policy.
+	synced map[string]bool
 	// evicted are why it leaves clusters, by cluster.
 	evicted map[string]string
 }
@@ -123,10 +125,10 @@ func (p *planner) states() map[key]*state {
 	for _, s := range out {
 		if s.binding != nil {
 			s.targets = slices.DeleteFunc(scope.Targets(s.binding.GetSpec()), func(t workv1alpha2.TargetCluster) bool {
-				c := p.cluster(t.Name)
-				return c == nil || c.DeletionTimestamp != nil
+				return !p.joined(t.Name)
 			})
 		}
+		p.sync(s)
 	}
 	return out
 }
@@ -165,7 +167,7 @@ func (p *planner) stateOf(k key, t *unstructured.Unstructured) *state {
 	if s.binding != nil {
 		s.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
 	}
-	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) != "" || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
+	if p.Skipped.Contains(t.GetNamespace()) || policy.Own(t) != "" || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
 		return s
 	}
 	if s.policy = p.keeper(t); s.policy != nil {
@@ -507,6 +509,12 @@ func (p *planner) cluster(name string) *clusterv1alpha1.Cluster {
 	return p.Clusters[i]
 }
 
+// joined reports whether a cluster exists, and is not being removed.
+func (p *planner) joined(name string) bool {
+	c := p.cluster(name)
+	return c != nil && c.DeletionTimestamp == nil
+}
+
 // deliveredBy returns the objects of Works by cluster.
 func deliveredBy(works []*workv1alpha1.Work) map[key]map[string]*unstructured.Unstructured {
 	out := map[key]map[string]*unstructured.Unstructured{}
@@ -564,12 +572,9 @@ func preserved(s *state, cluster string) bool {
 }
 
 func sortedKeys(states map[key]*state) []key {
-	out := make([]key, 0, len(states))
-	for k := range states {
-		out = append(out, k)
-	}
-	slices.SortFunc(out, func(a, b key) int {
-		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.name, b.name), strings.Compare(a.Group, b.Group))
-	})
-	return out
+	return slices.SortedFunc(maps.Keys(states), compareKeys)
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.name, b.name), strings.Compare(a.Group, b.Group))
 }

@@ -44,6 +44,8 @@ type World struct {
 	Evict bool
 	// Preempt reports whether policies take templates over from others, which is a feature gate.
 	Preempt bool
+	// Skipped are the namespaces from which nothing is propagated, which is a flag of the controller manager.
+	Skipped *propagation.Namespaces
 
 	// templates and policies are those of Contents.
 	templates map[key]*unstructured.Unstructured
@@ -58,13 +60,15 @@ type World struct {
 	changed map[key]bool
 	// lost are the clusters that a change made unreachable.
 	lost map[string]bool
+	// remarks are what is to be known of remarks.
+	remarks []string
 	// touched reports whether a change may move any template: one of a cluster, or of the interpreter.
 	touched bool
 }
 
 // notes returns what a reader of a plan needs to know.
 func (w *World) notes() []string {
-	out := w.registries()
+	out := slices.Concat(w.remarks, w.registries())
 	for _, g := range w.Gaps {
 		out = append(out, "not read, and not planned: "+g.String())
 	}
@@ -74,7 +78,6 @@ func (w *World) notes() []string {
 	for _, c := range w.Clusters {
 		switch {
 		case c.DeletionTimestamp != nil:
-			out = append(out, fmt.Sprintf("namespaces stay in cluster %s with what is preserved, or was not made by the control plane, in them; empty ones are deleted", c.Name))
 		case slices.Contains(w.held(), c.Name):
 			out = append(out, fmt.Sprintf("cluster %s is not evicted: so many clusters fail at once that evictions stop, see --mass-failure-threshold of karmada-controller-manager", c.Name))
 		case executes(c) && !w.Evict:
@@ -264,41 +267,6 @@ func (w *World) best(t *unstructured.Unstructured, s *scope.Policy) policyv1alph
 		return policy.Best(t, w.candidates[namespace])
 	}
 	return nil
-}
-
-// Delete deletes an object of the control plane: a template, a propagation policy or an override policy. The error is that it does not
-// exist.
-func Delete(kind schema.GroupKind, namespace, name string) Change {
-	return func(w *World) error {
-		k := key{kind, namespace, name}
-		w.changed[k] = true
-		n := w.size()
-		switch kind.Kind {
-		case "PropagationPolicy", "ClusterPropagationPolicy":
-			delete(w.policies, k)
-			w.candidates[namespace] = slices.DeleteFunc(w.candidates[namespace], func(p policyv1alpha1.Policy) bool { return p.GetName() == name })
-		case "OverridePolicy", "ClusterOverridePolicy":
-			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
-				return p.GetNamespace() == namespace && p.GetName() == name
-			})
-		case "FederatedResourceQuota":
-			w.Quotas = slices.DeleteFunc(slices.Clone(w.Quotas), func(q *policyv1alpha1.FederatedResourceQuota) bool { return q.Namespace == namespace && q.Name == name })
-		case "ClusterTaintPolicy":
-			w.TaintPolicies = slices.DeleteFunc(slices.Clone(w.TaintPolicies), func(p *policyv1alpha1.ClusterTaintPolicy) bool { return p.Name == name })
-			w.taint()
-		default:
-			delete(w.templates, k)
-		}
-		if n == w.size() {
-			return fmt.Errorf("%s does not exist in the control plane", k)
-		}
-		return nil
-	}
-}
-
-// size returns the number of objects that can be deleted.
-func (w *World) size() int {
-	return len(w.policies) + len(w.Overrides) + len(w.templates) + len(w.TaintPolicies) + len(w.Quotas)
 }
 
 // taint gives clusters the taints that the ClusterTaintPolicies want.

@@ -95,7 +95,7 @@ func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Con
 	}
 	policies.Wait() // the kinds that they select are read beside the bindings
 	t := &templates{Contents: c, reads: in, reader: r, seen: map[schema.GroupKind]bool{}}
-	t.read(ctx, &group, further...)
+	t.read(ctx, &group, append(slices.Clone(further), namespaces.GroupKind())...)
 	for _, p := range c.Policies {
 		t.read(ctx, &group, Kinds(p)...)
 	}
@@ -169,7 +169,24 @@ func (t *templates) read(ctx context.Context, group *sync.WaitGroup, kinds ...sc
 		t.Kinds = append(t.Kinds, found)
 		group.Go(func() {
 			t.visible(ctx, found.Kind, namespace, listOf(found.GroupVersionKind), func(l client.ObjectList) { t.Templates = append(t.Templates, objects(l)...) })
+			if found.GroupVersionKind == namespaces && t.lacks(found.Kind) {
+				t.readNamespace(ctx)
+			}
 		})
+	}
+}
+
+// namespaces is the kind of Namespaces.
+var namespaces = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+// readNamespace reads the namespace of a user who may not list all.
+func (t *templates) readNamespace(ctx context.Context) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(namespaces)
+	if t.reader.Namespace != "" && t.from.Get(ctx, client.ObjectKey{Name: t.reader.Namespace}, u) == nil {
+		t.mu.Lock()
+		t.Templates = append(t.Templates, u)
+		t.mu.Unlock()
 	}
 }
 

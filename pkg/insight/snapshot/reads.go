@@ -73,6 +73,13 @@ func (r *reads) note(ctx context.Context, what string, err error) bool {
 	return false
 }
 
+// lacks reports whether something could not be read.
+func (r *reads) lacks(what string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gaps.Lacks(what)
+}
+
 // get reads an object, and reports whether it exists and was read.
 func (r *reads) get(ctx context.Context, what string, key client.ObjectKey, obj client.Object) bool {
 	err := r.from.Get(ctx, key, obj)

@@ -59,9 +59,6 @@ func (e *explainer) command(verb string, args ...string) string {
 // named returns the object as TYPE NAME.
 func (e *explainer) named() string { return strings.ToLower(e.object.Kind) + " " + e.object.Name }
 
-// defaultSkipped is the prefix of the namespaces that --skipped-propagating-namespaces of the controller manager has by default.
-const defaultSkipped = "kube-"
-
 // policy explains which policy has the object.
 func (e *explainer) policy() (*Stage, *finding) {
 	if names.ReservedNamespace(e.object.Namespace) {
@@ -171,7 +168,7 @@ func (e *explainer) lost(p, holder policyv1alpha1.Policy) string {
 // unclaimed explains an object that a policy selects but does not have.
 func (e *explainer) unclaimed(best policyv1alpha1.Policy) (*Stage, *finding) {
 	s := &Stage{Name: "policy", Text: describe(best) + " selects it (" + e.rank(best) + ")"}
-	if strings.HasPrefix(e.object.Namespace, defaultSkipped) {
+	if names.SkippedByDefault(e.object.Namespace) {
 		return s, found(NamespaceSkipped, "create it in another namespace, or change that flag", "not propagated: karmada-controller-manager skips namespace %s, by --skipped-propagating-namespaces", e.object.Namespace)
 	}
 	if policy.IsLazy(best) {

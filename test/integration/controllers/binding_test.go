@@ -42,6 +42,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // bindingLimit is how long the controllers may take. The garbage collector of the API server deletes the bindings of
@@ -136,7 +137,7 @@ func (p *bindingPlane) start() {
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingWrites{next, p.writes} })
 	var store *templates.Store
-	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	namespaces, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
 	p.must(err)
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // Component is the name of the controller.
@@ -40,7 +40,7 @@ const parallel = 16
 type reconciler struct {
 	client    client.Client
 	store     *templates.Store
-	skipped   *templates.Namespaces
+	skipped   *propagation.Namespaces
 	works     *works.Writer
 	overrides *works.Overrides
 }
@@ -48,7 +48,7 @@ type reconciler struct {
 func namespaceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Namespace") }
 
 // Setup adds the controller to the manager. Reserved namespaces, default and the skipped ones are not propagated.
-func Setup(_ context.Context, e *env.Env, skipped *templates.Namespaces) error {
+func Setup(_ context.Context, e *env.Env, skipped *propagation.Namespaces) error {
 	r := &reconciler{
 		client: e.Client, store: e.Store, skipped: skipped, works: e.Works(),
 		overrides: &works.Overrides{Events: events.ForManager(e.Manager, works.OverrideComponent, events.Transitions)},
@@ -64,9 +64,6 @@ func Setup(_ context.Context, e *env.Env, skipped *templates.Namespaces) error {
 
 // Reconcile propagates one namespace to every cluster.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.propagates(req.Name) {
-		return reconcile.Result{}, nil
-	}
 	ns, err := r.store.Get(ctx, namespaceKind(), "", req.Name)
 	if apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil
@@ -74,7 +71,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if ns.GetDeletionTimestamp() != nil || strings.EqualFold(ns.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel], "true") {
+	if !r.skipped.Syncs(ns) {
 		return reconcile.Result{}, nil
 	}
 	clusters := &clusterv1alpha1.ClusterList{}
@@ -133,9 +130,4 @@ func (r *reconciler) one(ctx context.Context, ns *unstructured.Unstructured, clu
 		r.overrides.Succeeded(ns, cluster.Name, applied)
 	}
 	return err
-}
-
-// propagates reports whether a namespace of this name is propagated.
-func (r *reconciler) propagates(name string) bool {
-	return name != metav1.NamespaceDefault && !names.ReservedNamespace(name) && !r.skipped.Matches(name)
 }

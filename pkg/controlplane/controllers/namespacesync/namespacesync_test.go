@@ -19,9 +19,9 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 func namespace(name string, labels map[string]string) *unstructured.Unstructured {
@@ -53,7 +53,7 @@ func newReconciler(t *testing.T, ns *unstructured.Unstructured, stored ...client
 		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).Build()
-	skipped, err := templates.ParseNamespaces([]string{"kube-.*"})
+	skipped, err := propagation.ParseNamespaces([]string{"kube-.*"})
 	if err != nil {
 		t.Fatal(err)
 	}

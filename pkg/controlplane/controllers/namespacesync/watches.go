@@ -19,7 +19,7 @@ import (
 // namespace of a cluster is created.
 func (r *reconciler) changed(ctx context.Context, e templates.Event) []reconcile.Request {
 	name := e.Object().GetName()
-	if r.propagates(name) {
+	if r.skipped.Syncs(e.Object()) {
 		return []reconcile.Request{request(name)}
 	}
 	if _, err := names.ClusterOfExecutionNamespace(name); err == nil && e.Old == nil && !e.Initial {
@@ -37,7 +37,7 @@ func (r *reconciler) all(context.Context, client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	// Those that are not in memory yet have an event of their own.
 	for _, ns := range r.store.CachedAll(func(kind schema.GroupVersionKind) bool { return kind == namespaceKind() }) {
-		if r.propagates(ns.GetName()) {
+		if r.skipped.Syncs(ns) {
 			out = append(out, request(ns.GetName()))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // Cluster is a control plane in memory.
@@ -87,7 +88,7 @@ func New(t *testing.T, objs []*unstructured.Unstructured, namespaces ...string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	skipped, err := templates.ParseNamespaces(namespaces)
+	skipped, err := propagation.ParseNamespaces(namespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
