@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -308,10 +306,6 @@ func TestTemplateSide(t *testing.T) {
 	p.Run("a type that appears is propagated", p.newType)
 	p.Run("a binding that is deleted by hand leaves its works to the next", p.bindingGone)
 	p.Run("a type that is deleted leaves its objects in the clusters", p.typeGone)
-	p.Run("dependencies follow", p.dependencies)
-	p.Run("a namespace goes everywhere", p.namespace)
-	p.Run("a policy that goes leaves everything in place", p.policyGone)
-	p.Run("a template that goes takes its works with it", p.templateGone)
 }
 
 func (p *bindingPlane) in(t *testing.T) *bindingPlane {
@@ -330,69 +324,4 @@ func (p *bindingPlane) newType(t *testing.T) {
 	})
 	p.schedule("g-guestbook", 0, "m2")
 	p.carried("Guestbook", "g", map[string]string{"m2": "1"}, dataOf)
-}
-
-func (p *bindingPlane) dependencies(t *testing.T) {
-	p = p.in(t)
-	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conf"}, Data: map[string]string{"key": "1"}}
-	p.must(p.client.Create(t.Context(), conf))
-	policy := propagates("nginx", "apps/v1", "Deployment")
-	p.change(policy, func() { policy.Spec.PropagateDeps = true })
-	d := bindingNginx()
-	p.change(d, func() {
-		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
-		}}}
-	})
-	p.carried("ConfigMap", "conf", map[string]string{"m1": "1", "m2": "1"}, dataOf)
-	p.change(conf, func() { conf.Data["key"] = "2" })
-	p.carried("ConfigMap", "conf", map[string]string{"m1": "2", "m2": "2"}, dataOf)
-	p.schedule("nginx-deployment", 2, "m2")
-	p.carried("ConfigMap", "conf", map[string]string{"m2": "2"}, dataOf)
-	p.change(policy, func() { policy.Spec.PropagateDeps = false })
-	p.carried("ConfigMap", "conf", map[string]string{}, dataOf)
-}
-
-func (p *bindingPlane) namespace(t *testing.T) {
-	p = p.in(t)
-	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"a": "1"}}}))
-	label := func(obj *unstructured.Unstructured) string { return obj.GetLabels()["a"] }
-	p.carried("Namespace", "team", map[string]string{"m1": "1", "m2": "1"}, label)
-	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m3"}}))
-	p.must(p.client.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}))
-	p.carried("Namespace", "team", map[string]string{"m1": "1", "m2": "1", "m3": "1"}, label)
-}
-
-func (p *bindingPlane) policyGone(t *testing.T) {
-	p = p.in(t)
-	policy := propagates("nginx", "apps/v1", "Deployment")
-	p.must(p.client.Delete(t.Context(), policy))
-	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
-		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the policy is still there: %w", err)
-		}
-		return nil
-	})
-	d := bindingNginx()
-	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-	if id := d.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
-		t.Errorf("the template is held by %s", id)
-	}
-	p.carried("Deployment", "nginx", map[string]string{"m2": "2"}, replicasOf)
-}
-
-func (p *bindingPlane) templateGone(t *testing.T) {
-	p = p.in(t)
-	p.must(p.client.Delete(t.Context(), bindingNginx()))
-	p.carried("Deployment", "nginx", map[string]string{}, replicasOf)
-	testenv.Eventually(t, bindingLimit, func(ctx context.Context) error {
-		list := &workv1alpha2.ResourceBindingList{}
-		if err := p.client.List(ctx, list); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(list.Items, func(b workv1alpha2.ResourceBinding) bool { return b.Name == "nginx-deployment" }) {
-			return errors.New("the binding is still there")
-		}
-		return nil
-	})
 }

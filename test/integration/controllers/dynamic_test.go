@@ -231,27 +231,3 @@ func TestNewInterpreter_FollowsChangesWithoutRestartOrRescan(t *testing.T) {
 	w.must(w.client.Delete(t.Context(), hooks))
 	w.becomes("Baz", "unknown")
 }
-
-// Many changes at once are a few reloads.
-func TestNewInterpreter_TakesManyChangesTogether(t *testing.T) {
-	t.Parallel()
-	w := startRules(t)
-	const many = 100
-	var workers sync.WaitGroup
-	for i := range many {
-		workers.Go(func() {
-			if err := w.create(customization(fmt.Sprint("c", i), fmt.Sprint("Kind", i), true)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	workers.Wait()
-	testenv.Eventually(t, time.Minute, func(context.Context) error {
-		for i := range many {
-			if kind := exampleKind(fmt.Sprint("Kind", i)); !w.in.HookEnabled(kind, configv1alpha1.InterpreterOperationInterpretHealth) {
-				return fmt.Errorf("%s is not known", kind.Kind)
-			}
-		}
-		return nil
-	})
-}

@@ -148,13 +148,13 @@ func (f *memberFederation) join(t *testing.T) time.Duration {
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "default", Name: clusterName},
 		},
 	}))
-	f.waitReady(t, metav1.ConditionTrue, time.Minute)
+	f.waitReady(t, metav1.ConditionTrue)
 	return time.Since(began)
 }
 
-func (f *memberFederation) waitReady(t *testing.T, want metav1.ConditionStatus, limit time.Duration) {
+func (f *memberFederation) waitReady(t *testing.T, want metav1.ConditionStatus) {
 	t.Helper()
-	testenv.Eventually(t, limit, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
 		if err := f.client.Get(ctx, client.ObjectKey{Name: clusterName}, c); err != nil {
 			return err
@@ -170,7 +170,7 @@ var memberBindings atomic.Int64
 
 // propagate creates the template, its binding and its Work, as the earlier steps
 // of the pipeline do.
-func (f *memberFederation) propagate(t *testing.T, text string, change ...func(*workv1alpha1.Work)) (*unstructured.Unstructured, *workv1alpha1.Work) {
+func (f *memberFederation) propagate(t *testing.T, text string) (*unstructured.Unstructured, *workv1alpha1.Work) {
 	t.Helper()
 	ctx := t.Context()
 	template := object(t, text)
@@ -196,21 +196,18 @@ func (f *memberFederation) propagate(t *testing.T, text string, change ...func(*
 		Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: binding.Namespace, workv1alpha2.ResourceBindingNameAnnotation: binding.Name},
 		Finalizers:  []string{workv1alpha2.ExecutionControllerFinalizer},
 	}}
-	f.fill(t, work, template, "abort")
-	for _, c := range change {
-		c(work)
-	}
+	f.fill(t, work, template)
 	must(t, f.client.Create(ctx, work))
 	return template, work
 }
 
 // fill makes the template the manifest of the Work.
-func (f *memberFederation) fill(t *testing.T, work *workv1alpha1.Work, template *unstructured.Unstructured, conflict string) {
+func (f *memberFederation) fill(t *testing.T, work *workv1alpha1.Work, template *unstructured.Unstructured) {
 	t.Helper()
 	copied := template.DeepCopy()
 	must(t, manifest.Prepare(copied, manifest.Origin{
 		UID: template.GetUID(), Generation: template.GetGeneration(),
-		WorkNamespace: work.Namespace, WorkName: work.Name, ConflictResolution: conflict,
+		WorkNamespace: work.Namespace, WorkName: work.Name, ConflictResolution: "abort",
 	}))
 	raw, err := json.Marshal(copied)
 	must(t, err)
@@ -228,7 +225,3 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 }
 
 type runtimeObject = runtime.Object
-
-func setReplicas(obj *unstructured.Unstructured, n int64) error {
-	return unstructured.SetNestedField(obj.Object, n, "spec", "replicas")
-}
