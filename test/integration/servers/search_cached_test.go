@@ -21,11 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
@@ -86,30 +84,11 @@ func grant(t *testing.T, c client.Client, user, namespace string) {
 // A user of the cache sees the objects of all members that this user may read in the control plane, and no others.
 func TestServer_CachedObjects(t *testing.T) {
 	t.Parallel()
-	home := testenv.Start(t, testenv.ControlPlane())
-	c, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	planetest.InstallClusters(t, c)
-	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.NamespaceKarmadaSystem}}); err != nil {
-		t.Fatal(err)
-	}
-	searchServe(t, home)
-	for _, name := range []string{"m1", "m2"} {
-		server := searchJoin(t, c, name)
-		putConfigMap(server, "team", "shared")
-		putConfigMap(server, "other", "only-in-"+name)
-	}
-	grant(t, c, "alice", "team")
+	f := newFleet(t)
+	home := f.replicas.home
 	admin, alice := searchClient(t, home.Config, ""), searchClient(t, home.Config, "alice")
-	registry := podRegistry()
-	registry.Spec.ResourceSelectors[0].Kind = "ConfigMap"
-	if _, err := admin.SearchV1alpha1().ResourceRegistries().Create(t.Context(), registry, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { // one replica writes it
-		got, err := admin.SearchV1alpha1().ResourceRegistries().Get(ctx, registry.Name, metav1.GetOptions{})
+		got, err := admin.SearchV1alpha1().ResourceRegistries().Get(ctx, podRegistry().Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

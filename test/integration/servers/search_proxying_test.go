@@ -212,6 +212,23 @@ func TestProxy_Writes(t *testing.T) {
 	if code != http.StatusConflict || !strings.Contains(data, "has no entry for cluster m1") {
 		t.Errorf("a version of another cluster: %d %s", code, data)
 	}
+	// So does an update, of a typed object as clients have it.
+	code, data = f.call("", http.MethodGet, path, "", "")
+	typed := &corev1.ConfigMap{}
+	if err := json.Unmarshal([]byte(data), typed); code != http.StatusOK || err != nil {
+		t.Fatal(code, data, err)
+	}
+	typed.Data = map[string]string{"seen": "yes"}
+	body, err := json.Marshal(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, data = f.call("", http.MethodPut, path, "application/json", string(body)); code != http.StatusOK {
+		t.Errorf("update: %d %s", code, data)
+	}
+	if stored = f.members["m1"].Get("/api/v1/" + path); fmt.Sprint(stored.Object["data"]) != "map[seen:yes]" || stored.GetAnnotations() != nil {
+		t.Errorf("stored by an update: %v", stored.Object)
+	}
 	if code, data = f.call("", http.MethodDelete, "namespaces/other/configmaps/only-in-m2", "", ""); code != http.StatusOK || f.members["m2"].Get("/api/v1/namespaces/other/configmaps/only-in-m2") != nil {
 		t.Errorf("delete: %d %s", code, data)
 	}
