@@ -8,33 +8,6 @@ import (
 	"testing"
 )
 
-// A taint by hand moves a workload that does not tolerate it; the old replicas remain until the new ones are healthy.
-func TestFailover_NoExecuteTaintMovesAWorkload(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("web", 2), policy("web", aggregated("member1", "member2")))
-	var from string
-	eventually(t, func() error {
-		out, err := value("", ns, "rb/web-deployment", "{.spec.clusters[0].name}")
-		if from = out; err == nil && out == "" {
-			return fmt.Errorf("not scheduled yet")
-		}
-		return err
-	})
-	other := map[string]string{"member1": "member2", "member2": "member1"}[from]
-	eventually(t, is(from, ns, "deploy/web", "{.status.readyReplicas}", "2"))
-	taint(t, from, "e2e-failover:NoExecute")
-	eventually(t, targets(ns, "web-deployment", other))
-	eventually(t, is(other, ns, "deploy/web", "{.status.readyReplicas}", "2"))
-	eventually(t, all(absent(from, ns, "deploy/web"), evictedFrom(ns, "web-deployment", "")))
-	eventually(t, func() error {
-		events := must(t, "get", "events", "-n", ns, "--field-selector", "involvedObject.kind=Deployment,involvedObject.name=web")
-		if !strings.Contains(events, "EvictWorkloadFromClusterSucceed") || !strings.Contains(events, "Evict from cluster "+from+" succeed.") {
-			return fmt.Errorf("no event of the eviction:\n%s", events)
-		}
-		return nil
-	})
-}
-
 // silence ends, at once, what reports the health of members: the agent in Pull mode, else the member.
 func silence(t *testing.T, members ...string) {
 	t.Helper()
@@ -78,59 +51,6 @@ func TestFailover_DeadMembers(t *testing.T) {
 	if err := stays(); err != nil || before != evictions() {
 		t.Errorf("%v; evictions before %q, now %q", err, before, evictions())
 	}
-}
-
-// Bad input is refused, with the field that is wrong.
-func TestFailover_BadInput(t *testing.T) {
-	ns := namespace(t)
-	manifest := func(failover string) string {
-		return `
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: bad}
-spec:
-  propagateDeps: true
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  placement: {clusterAffinity: {clusterNames: [member1]}}
-  failover: {application: {decisionConditions: {tolerationSeconds: ` + failover + `}}`
-	}
-	for failover, want := range map[string]string{
-		"-1}, purgeMode: Directly":                         "tolerationSeconds",
-		"1}, purgeMode: Immediately":                       "purgeMode",
-		"1}, purgeMode: Gracefully, gracePeriodSeconds: 0": "gracePeriodSeconds",
-		"1}, purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: 'a b', jsonPath: '{.a}'}]}": "aliasLabelName",
-		"1}, purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: a, jsonPath: '{.a['}]}":     "rules[0].jsonPath",
-		"1}, purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: a, jsonPath: '{.a[*]}'}]}":  "rules[0].jsonPath",
-	} {
-		if err := fails(t, manifest(failover), "apply", "-n", ns, "-f", "-"); !strings.Contains(err, want) {
-			t.Errorf("%s: %s", failover, err)
-		}
-	}
-}
-
-// A ClusterTaintPolicy adds its taints while its conditions hold, and removes them when others do.
-func TestFailover_ClusterTaintPolicy(t *testing.T) {
-	ns := namespace(t)
-	const manifest = `
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: e2e-taints}
-spec:
-  targetClusters: {clusterNames: [member1]}
-  %s: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
-  taints: [{key: e2e-policy, effect: NoSchedule}]`
-	add, remove := fmt.Sprintf(manifest, "addOnConditions"), fmt.Sprintf(manifest, "removeOnConditions")
-	t.Cleanup(func() {
-		ctl(add, "delete", "-f", "-", "--ignore-not-found")
-		ctl("", "taint", "clusters", "member1", "e2e-policy:NoSchedule-")
-	})
-	apply(t, ns, add)
-	eventually(t, is("", "", "cluster/member1", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, "NoSchedule"))
-	if err := is("", "", "cluster/member2", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, "")(); err != nil {
-		t.Error(err)
-	}
-	apply(t, ns, remove)
-	eventually(t, is("", "", "cluster/member1", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, ""))
 }
 
 // A Remedy without matches requests its actions for every cluster that it names.

@@ -41,14 +41,6 @@ func (s *session) testAddons(t *testing.T) {
 		s.does(t, "kubectl "+s.at()+" delete -f registry.yaml")
 		s.does(t, addons("disable", "karmada-search -f"), "Disabled: karmada-search")
 	})
-	t.Run("an estimator in its cluster", func(t *testing.T) {
-		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
-		s.does(t, "kubectl --context kind-cluster02 create namespace karmada-system")
-		s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name cluster02")
-		s.estimatorByHand(t, "kind-cluster01", "kind-cluster02")
-		s.isCalled(t, "kind-cluster02", "karmada-scheduler-estimator")
-		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
-	})
 }
 
 const namespacesRegistry = `

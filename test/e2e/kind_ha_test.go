@@ -14,6 +14,13 @@ import (
 // the other and without a grace period, while a client writes.
 func (s *session) testAvailability(t *testing.T) {
 	var volumes strings.Builder
+	volumes.WriteString(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: by-hand}
+provisioner: kubernetes.io/no-provisioner
+volumeBindingMode: WaitForFirstConsumer
+`)
 	for i := range 3 {
 		fmt.Fprintf(&volumes, `
 ---
@@ -28,7 +35,7 @@ spec:
 `, i)
 	}
 	s.file(t, "volumes.yaml", volumes.String())
-	s.does(t, "kubectl --context kind-cluster01 apply -f volume.yaml -f volumes.yaml")
+	s.does(t, "kubectl --context kind-cluster01 apply -f volumes.yaml")
 	s.does(t, s.init("--etcd-storage-mode PVC --storage-classes-name by-hand --etcd-pvc-size 2Gi --etcd-replicas 3 --karmada-apiserver-replicas 3 "+
 		"--karmada-aggregated-apiserver-replicas 2 --karmada-controller-manager-replicas 2 --karmada-scheduler-replicas 2 "+
 		"--karmada-kube-controller-manager-replicas 2 --karmada-webhook-replicas 2"), "Karmada is installed successfully.")

@@ -14,11 +14,6 @@ import (
 // f
 func (s *session) testBadHosts(t *testing.T) {
 	const host = "kubectl --context kind-cluster01 "
-	t.Run("node port is taken", func(t *testing.T) {
-		s.does(t, host+"create service nodeport taken --tcp=80 --node-port=32443")
-		defer s.does(t, host+"delete service taken")
-		s.says(t, s.init(""), "32443", "default/taken")
-	})
 	t.Run("rights are too small", func(t *testing.T) {
 		s.does(t, host+"create serviceaccount reader && "+host+"create clusterrole reader --verb=get,list,watch --resource='*.*' && "+
 			host+"create clusterrolebinding reader --clusterrole=reader --serviceaccount=default:reader")
@@ -151,38 +146,6 @@ func (s *session) initUntil(t *testing.T, phases int) bool {
 		t.Fatalf("installation %d: %v\n%s", phases, err, said.String())
 	}
 	return true
-}
-
-// e
-func (s *session) testVolumes(t *testing.T) {
-	s.file(t, "volume.yaml", `
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: by-hand}
-provisioner: kubernetes.io/no-provisioner
-volumeBindingMode: WaitForFirstConsumer
----
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: by-hand}
-spec:
-  storageClassName: by-hand
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  hostPath: {path: /var/lib/by-hand, type: DirectoryOrCreate}
-`)
-	s.does(t, "kubectl --context kind-cluster01 apply -f volume.yaml")
-	s.does(t, s.init("--etcd-storage-mode PVC --storage-classes-name by-hand --etcd-pvc-size 1Gi"), "Karmada is installed successfully.")
-	s.prints(t, "kubectl --context kind-cluster01 get pv", row{"NAME": "by-hand", "STATUS": "Bound"})
-	s.does(t, "kubectl "+s.at()+" create configmap kept --from-literal=a=b")
-	s.does(t, "kubectl --context kind-cluster01 -n karmada-system delete pod etcd-0")
-	eventually(t, func() error {
-		if r := s.run("kubectl " + s.at() + " get configmap kept"); r.code != 0 {
-			return fmt.Errorf("%s%s", r.out, r.err)
-		}
-		return nil
-	})
-	s.purge(t)
 }
 
 // h

@@ -36,7 +36,6 @@ func TestTour(t *testing.T) {
 		{"register and unregister", s.testUnregister, false},
 		{"unjoin and deinit", s.testDeinit, false},
 		{"init killed", s.testKilled, false},
-		{"volumes", s.testVolumes, true},
 		{"high availability", s.testAvailability, true},
 	}
 	for _, step := range steps {

@@ -46,39 +46,6 @@ func TestGuestbook_CustomResourcesAndOverrides(t *testing.T) {
 	}
 }
 
-// h
-func TestOverrides_ImageCommandAndArgs(t *testing.T) {
-	ns := namespace(t)
-	commanded := strings.Replace(deployment("nginx", 1), "- name: nginx", `- name: nginx
-        command: ["nginx"]
-        args: ["-g", "daemon off;"]`, 1)
-	apply(t, ns, commanded, policy("nginx", to("member1", "member2")), `
-apiVersion: policy.karmada.io/v1alpha1
-kind: OverridePolicy
-metadata: {name: nginx}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
-  overrideRules:
-  - targetCluster: {clusterNames: [member1]}
-    overriders:
-      imageOverrider: [{component: Registry, operator: add, value: test-repo}]
-      commandOverrider: [{containerName: nginx, operator: add, value: ["--debug"]}]
-      argsOverrider: [{containerName: nginx, operator: remove, value: ["daemon off;"]}]
-      labelsOverrider: [{operator: add, value: {env: one}}]
-      annotationsOverrider: [{operator: add, value: {note: one}}]
-`)
-	const container = "{.spec.template.spec.containers[0]."
-	eventually(t, all(
-		is("member1", ns, "deploy/nginx", container+"image}", "test-repo/"+image),
-		is("member1", ns, "deploy/nginx", container+"command}", `["nginx","--debug"]`),
-		is("member1", ns, "deploy/nginx", container+"args}", `["-g"]`),
-		is("member1", ns, "deploy/nginx", "{.metadata.labels.env}", "one"),
-		is("member1", ns, "deploy/nginx", "{.metadata.annotations.note}", "one"),
-		is("member2", ns, "deploy/nginx", container+"image}", image),
-		is("member2", ns, "deploy/nginx", container+"command}", `["nginx"]`),
-	))
-}
-
 // i
 func TestDescribe_ShowsTheWayOfATemplate(t *testing.T) {
 	ns := namespace(t)
