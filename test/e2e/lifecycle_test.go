@@ -6,29 +6,6 @@ import (
 	"testing"
 )
 
-// j
-func TestDeletion_TemplateGoesEverywhere(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1", "member2")))
-	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "2"))
-	must(t, "delete", "deploy", "nginx", "-n", ns)
-	eventually(t, all(absent("member1", ns, "deploy/nginx"), absent("member2", ns, "deploy/nginx"), absent("", ns, "rb/nginx-deployment")))
-}
-
-func TestDeletion_PolicyLeavesTheWorkloads(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1", "member2")))
-	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "2"))
-	must(t, "delete", "pp", "nginx", "-n", ns)
-	eventually(t, is("", ns, "deploy/nginx", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
-	if err := all(
-		is("member1", ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
-		is("member2", ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
-	)(); err != nil {
-		t.Error(err)
-	}
-}
-
 // What is preserved stays with what it depends on, and with its namespace, as the plan says; so does what others put there.
 func TestDeletion_KeepsWhatIsPreserved(t *testing.T) {
 	ns := namespace(t)

@@ -12,9 +12,11 @@ func TestPlacement_ByClusterName(t *testing.T) {
 	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member1", "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
 	eventually(t, absent("member2", ns, "deploy/nginx"))
 
-	apply(t, ns, policy("nginx", to("member2")))
-	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member2", "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
-	eventually(t, absent("member1", ns, "deploy/nginx"))
+	for _, way := range [][2]string{{"member1", "member2"}, {"member2", "member1"}} {
+		apply(t, ns, policy("nginx", to(way[1])))
+		eventually(t, shows(row{"NAME": "nginx", "CLUSTER": way[1], "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
+		eventually(t, all(absent(way[0], ns, "deploy/nginx"), is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1")))
+	}
 }
 
 // b

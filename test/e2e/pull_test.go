@@ -50,7 +50,6 @@ type network interface{ set(t *testing.T, cut bool) }
 func TestPull(t *testing.T) {
 	s := newPullSite(t)
 	t.Run("Register", func(t *testing.T) { pullRegister(t) })
-	t.Run("Move", func(t *testing.T) { pullMove(t) })
 	t.Run("AgentKilled", func(t *testing.T) { pullAgentKilled(t, s) })
 	t.Run("Failover", func(t *testing.T) { pullFailover(t, s) })
 	if more, ok := s.(interface{ services(t *testing.T) }); ok { // the kind suite has its own
@@ -90,20 +89,6 @@ func pullRegister(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func pullMove(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
-	eventually(t, is("member1", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
-	for _, way := range [][2]string{{"member1", "member2"}, {"member2", "member1"}} {
-		apply(t, ns, policy("nginx", to(way[1])))
-		eventually(t, all(
-			is(way[1], ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
-			absent(way[0], ns, "deploy/nginx"),
-			is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
-		))
-	}
 }
 
 func pullAgentKilled(t *testing.T, s pullSite) {

@@ -48,11 +48,6 @@ replicaScheduling:
 			t.Errorf("got %s", err)
 		}
 	})
-	t.Run("output without members is no silence", func(t *testing.T) {
-		if r := ctl("", "get", "pods", "-n", ns, "-o", "name"); r.code != 0 || r.out != "" || r.err != "control plane only; add -s members or -s all\n" {
-			t.Errorf("got %+v", r)
-		}
-	})
 	t.Run("what clusters have left", func(t *testing.T) {
 		if out := must(t, "get", "clusters", "-o", "wide"); !strings.Contains(out, "FREE-CPU") || strings.Contains(out, "<unknown>") {
 			t.Errorf("got:\n%s", out)
@@ -87,26 +82,9 @@ replicaScheduling:
 			t.Errorf("target clusters:\n%s", out)
 		}
 	})
-	t.Run("a cordoned cluster shows", func(t *testing.T) {
-		must(t, "cordon", "member1")
-		t.Cleanup(func() { must(t, "uncordon", "member1") })
-		if out := must(t, "get", "clusters"); !strings.Contains(out, "True,SchedulingDisabled") {
-			t.Errorf("clusters:\n%s", out)
-		}
-		if out := must(t, "describe", "cluster", "member1"); !strings.HasPrefix(out, "Summary:") || !strings.Contains(out, "No (cordoned)") {
-			t.Errorf("described:\n%.600s", out)
-		}
-	})
 	t.Run("a command waits and scales", func(t *testing.T) {
 		must(t, "rollout", "status", "deployment/web", "-n", ns, "--timeout", "60s")
 		must(t, "scale", "deployment", "web", "-n", ns, "--replicas", "3")
 		must(t, "wait", "-n", ns, "--for=jsonpath={.status.readyReplicas}=3", "deployment/web", "--timeout", "60s")
-	})
-	t.Run("members are no control plane", func(t *testing.T) {
-		for _, args := range [][]string{{"token", "create"}, {"cordon", "member1"}, {"unjoin", "member1"}} {
-			if err := fails(t, "", append(args, "--karmada-context", "member1")...); !strings.Contains(err, "is no karmada control plane") {
-				t.Errorf("%v: %s", args, err)
-			}
-		}
 	})
 }

@@ -109,13 +109,6 @@ func TestRegister(t *testing.T) {
 		o.stopAgent()
 		o.register(t, "m3")
 	})
-	t.Run("another cluster does not get the name", func(t *testing.T) {
-		args := append(registerCommand(t), "--cluster-name", "m3", "--kubeconfig", kubeconfig, "--context", "member1")
-		if said := fails(t, "", args...); !strings.Contains(said, `the name "m3" is taken by another cluster`) {
-			t.Error(said)
-		}
-		eventually(t, shows(row{"NAME": "m3", "MODE": "Pull", "READY": "True"}, "get", "clusters"))
-	})
 	t.Run("abandoned, its agent cleans up when it comes back", func(t *testing.T) { o.abandon(t, ns) })
 	t.Run("it can be registered again, and leave", func(t *testing.T) {
 		for _, object := range []string{"secret/karmada-kubeconfig", "deployment/karmada-agent"} {

@@ -298,18 +298,14 @@ func (s *site) export(t *testing.T) {
 
 func (s *site) badInput(t *testing.T) {
 	for text, args := range map[string]string{
-		"addonNames must be not be null":                                               "enable",
-		"addon karmada-foo is not be supported now":                                    "enable karmada-foo",
-		"to enable karmada-scheduler-estimator, name clusters":                         "enable karmada-scheduler-estimator",
-		"to disable karmada-scheduler-estimator, name":                                 "disable karmada-scheduler-estimator -f",
-		"cluster is needed only when enable karmada-scheduler-estimator or enable all": "enable karmada-descheduler -C m1",
-		`cluster "m2" is in Pull mode, so the control plane has no credentials`:        "enable karmada-scheduler-estimator -C m2",
-		"clusters don't exist: m3, m4":                                                 "enable karmada-scheduler-estimator -C m4,m1,m3",
-		"cannot have an estimator":                                                     "enable karmada-scheduler-estimator -C " + strings.Repeat("m", 40),
-		"--member-context needs":                                                       "enable karmada-scheduler-estimator -C m1 --member-context=x",
-		"--cluster and --all-clusters":                                                 "enable karmada-scheduler-estimator -C m1 --all-clusters",
-		"must be 0 or greater":                                                         "enable karmada-descheduler --pod-timeout=-1",
-		"the kubeconfig of --member-kubec":                                             "enable karmada-scheduler-estimator -C m1 --member-kubeconfig=/nowhere",
+		"to enable karmada-scheduler-estimator, name clusters":                  "enable karmada-scheduler-estimator",
+		`cluster "m2" is in Pull mode, so the control plane has no credentials`: "enable karmada-scheduler-estimator -C m2",
+		"clusters don't exist: m3, m4":                                          "enable karmada-scheduler-estimator -C m4,m1,m3",
+		"cannot have an estimator":                                              "enable karmada-scheduler-estimator -C " + strings.Repeat("m", 40),
+		"--member-context needs":                                                "enable karmada-scheduler-estimator -C m1 --member-context=x",
+		"--cluster and --all-clusters":                                          "enable karmada-scheduler-estimator -C m1 --all-clusters",
+		"must be 0 or greater":                                                  "enable karmada-descheduler --pod-timeout=-1",
+		"the kubeconfig of --member-kubec":                                      "enable karmada-scheduler-estimator -C m1 --member-kubeconfig=/nowhere",
 	} {
 		s.mustFail(t, text, strings.Fields(args)...)
 	}
