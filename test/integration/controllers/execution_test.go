@@ -19,13 +19,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
 const memberNginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
@@ -41,9 +39,7 @@ func TestMemberSide(t *testing.T) {
 		name string
 		run  func(*testing.T, *memberFederation)
 	}{
-		{"a Deployment is created and its status is aggregated", memberDeployment},
 		{"a restart writes nothing", memberRestart},
-		{"fields that only the member writes stay, for a kind without a status subresource", memberPlainStatus},
 		{"a member that was restored from an older copy is compared again", memberRestored},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, f) }) {
@@ -55,63 +51,6 @@ func TestMemberSide(t *testing.T) {
 func (f *memberFederation) work(ctx context.Context, work *workv1alpha1.Work) (*workv1alpha1.Work, error) {
 	out := &workv1alpha1.Work{}
 	return out, f.client.Get(ctx, client.ObjectKeyFromObject(work), out)
-}
-
-func memberDeployment(t *testing.T, f *memberFederation) {
-	_, work := f.propagate(t, memberNginx)
-	began := time.Now()
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		d := &appsv1.Deployment{}
-		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx"}, d); err != nil {
-			return err
-		}
-		if d.Status.ReadyReplicas != 2 {
-			return fmt.Errorf("template status: %+v", d.Status)
-		}
-		b := &workv1alpha2.ResourceBinding{}
-		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx-deployment"}, b); err != nil {
-			return err
-		}
-		if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) || b.Status.AggregatedStatus[0].Health != "Healthy" {
-			return fmt.Errorf("binding status: %+v", b.Status)
-		}
-		return nil
-	})
-	t.Logf("complete after %s", time.Since(began))
-	got, err := f.work(t.Context(), work)
-	must(t, err)
-	if !meta.IsStatusConditionTrue(got.Status.Conditions, "Applied") || !meta.IsStatusConditionTrue(got.Status.Conditions, "Dispatching") {
-		t.Errorf("work status: %+v", got.Status)
-	}
-	events := f.events(t)
-	for want, n := range map[string]int{"SyncSucceed Deployment": 1} {
-		if events[want] != n {
-			t.Errorf("events %q: %d, want %d, of %v", want, events[want], n, events)
-		}
-	}
-	t.Logf("managed writes of work: %s", got.ResourceVersion)
-}
-
-// events counts the events of the control plane by reason and kind. They are
-// written a little later than they happen.
-func (f *memberFederation) events(t *testing.T) map[string]int {
-	t.Helper()
-	out := map[string]int{}
-	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		var list corev1.EventList
-		if err := f.client.List(ctx, &list); err != nil {
-			return err
-		}
-		clear(out)
-		for i := range list.Items {
-			out[list.Items[i].Reason+" "+list.Items[i].InvolvedObject.Kind] += max(1, int(list.Items[i].Count))
-		}
-		if out["SyncSucceed Deployment"] == 0 {
-			return fmt.Errorf("events: %v", out)
-		}
-		return nil
-	})
-	return out
 }
 
 // delivers propagates one more Deployment and waits until its status is back: what was queued before it has been handled.
@@ -131,6 +70,7 @@ func (f *memberFederation) delivers(t *testing.T, name string) {
 }
 
 func memberRestart(t *testing.T, f *memberFederation) {
+	f.delivers(t, "nginx")
 	before := f.atRest(t)
 	f.halt(t)
 	must(t, <-f.stopped)
@@ -179,72 +119,6 @@ func (f *memberFederation) versions(t *testing.T) map[string]string {
 		}
 	}
 	return out
-}
-
-func memberPlainStatus(t *testing.T, f *memberFederation) {
-	const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: applications.example.io},
-  spec: {group: example.io, scope: Namespaced, names: {plural: applications, kind: Application},
-    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
-	text := func(fields string) string {
-		return "{apiVersion: example.io/v1, kind: Application, metadata: {namespace: default, name: app}, " + fields + "}"
-	}
-	for _, c := range []client.Client{f.client, f.there} {
-		must(t, c.Create(t.Context(), object(t, definition)))
-		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-			return c.List(ctx, &unstructured.UnstructuredList{Object: object(t, "{apiVersion: example.io/v1, kind: ApplicationList}").Object})
-		})
-	}
-	inMember := func(check func(*unstructured.Unstructured) bool) *unstructured.Unstructured {
-		t.Helper()
-		obj := object(t, text("spec: {}"))
-		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-			if err := f.there.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-				return err
-			}
-			if !check(obj) {
-				return fmt.Errorf("in the member: %v", obj.Object)
-			}
-			return nil
-		})
-		return obj
-	}
-	hasRevision := func(n int64) func(*unstructured.Unstructured) bool {
-		return func(obj *unstructured.Unstructured) bool {
-			spec, _ := obj.Object["spec"].(map[string]any)
-			return spec["revision"] == n
-		}
-	}
-	keeps := func(obj *unstructured.Unstructured) {
-		t.Helper()
-		if obj.Object["status"] == nil || obj.Object["operation"] == nil {
-			t.Errorf("what the member wrote is gone: %v", obj.Object)
-		}
-	}
-	_, work := f.propagate(t, text("spec: {revision: 1}, info: {a: b}"))
-	obj := inMember(hasRevision(1))
-	obj.Object["status"], obj.Object["operation"] = map[string]any{"health": "Healthy"}, map[string]any{"sync": "a"}
-	must(t, f.there.Update(t.Context(), obj))
-	set := func(fields string) {
-		template := object(t, text(fields))
-		must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template) }))
-	}
-	set("spec: {revision: 2}, info: {a: b}")
-	keeps(inMember(hasRevision(2)))
-	f.halt(t)
-	must(t, <-f.stopped)
-	set("spec: {revision: 3}")
-	f.start(t)
-	if obj = inMember(hasRevision(3)); obj.Object["info"] != nil {
-		t.Errorf("a field that the template has no more stays: %v", obj.Object)
-	}
-	keeps(obj)
-	f.halt(t)
-	must(t, <-f.stopped)
-	f.start(t)
-	f.delivers(t, "next")
-	if now := inMember(hasRevision(3)); now.GetResourceVersion() != obj.GetResourceVersion() {
-		t.Error("a restart writes the object")
-	}
 }
 
 // memberRestored has a member go back to a copy of its data, while the cluster stays Ready and

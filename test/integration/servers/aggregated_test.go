@@ -6,7 +6,6 @@ package servers_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -204,25 +203,6 @@ func TestServer_BehindAControlPlane(t *testing.T) {
 	admin := aggregatedServe(t, home)
 	inMember := aggregatedJoin(t, admin, "m1", member)
 
-	t.Run("the table goes through", func(t *testing.T) {
-		c, err := kubernetes.NewForConfig(home.Config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := c.CoreV1().RESTClient().Get().AbsPath("/apis/cluster.karmada.io/v1alpha1/clusters").
-			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var table metav1.Table
-		if err := json.Unmarshal(data, &table); err != nil {
-			t.Fatal(err)
-		}
-		if len(table.ColumnDefinitions) != 10 || len(table.Rows) != 1 || table.Rows[0].Cells[0] != "m1" {
-			t.Errorf("got %s", data)
-		}
-	})
-
 	asAlice := rest.CopyConfig(home.Config)
 	asAlice.Host = strings.TrimSuffix(home.Config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy"
 	asAlice.Impersonate = rest.ImpersonationConfig{UserName: "alice", Groups: []string{"dev"}}
@@ -289,29 +269,4 @@ func TestServer_BehindAControlPlane(t *testing.T) {
 		t.Logf("a list through the proxy takes %s", time.Since(start)/100)
 	})
 	t.Run("a ServiceAccount needs no group to be granted", func(t *testing.T) { testServiceAccount(t, admin, inMember, asAlice) })
-	t.Run("all clusters at once", func(t *testing.T) {
-		everywhere := rest.CopyConfig(home.Config)
-		everywhere.Host = strings.TrimSuffix(home.Config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy"
-		c, err := kubernetes.NewForConfig(everywhere)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(list.Items) < 3 || list.ResourceVersion != "" || list.Continue != "" {
-			t.Errorf("got %d items, version %q, continue %q", len(list.Items), list.ResourceVersion, list.Continue)
-		}
-		if _, err := c.CoreV1().ConfigMaps("default").Get(ctx, "made", metav1.GetOptions{}); err != nil {
-			t.Error(err)
-		}
-		if _, err := c.CoreV1().ConfigMaps("default").Get(ctx, "nowhere", metav1.GetOptions{}); !apierrors.IsNotFound(err) ||
-			err.Error() != "resource not found or don't have permission to get it" {
-			t.Errorf("got %v", err)
-		}
-		if _, err := c.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-			t.Errorf("a path that is no resource: %v", err)
-		}
-	})
 }
