@@ -19,14 +19,7 @@ import (
 // pod, a pod is deleted there, and its Deployment is waited for in each cluster.
 func TestSearch_KubectlStreams(t *testing.T) {
 	ns := namespace(t)
-	under.serveSearch(t)
-	registry, err := os.ReadFile(filepath.Join("..", "..", "samples", "search", "resourceregistry.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustWith(t, string(registry), "apply", "-f", "-")
-	t.Cleanup(func() { ctl("", "delete", "resourceregistry", "workloads", "--ignore-not-found") })
-	must(t, "wait", "--for=condition=Ready", "resourceregistry/workloads", "--timeout=60s")
+	cacheWorkloads(t)
 	apply(t, ns, deployment("web", 1), policy("web", ""))
 	fleet := filepath.Join(t.TempDir(), "fleet.kubeconfig")
 	if err := os.WriteFile(fleet, []byte(must(t, "search", "kubeconfig")), 0o600); err != nil {

@@ -82,9 +82,4 @@ replicaScheduling:
 			t.Errorf("target clusters:\n%s", out)
 		}
 	})
-	t.Run("a command waits and scales", func(t *testing.T) {
-		must(t, "rollout", "status", "deployment/web", "-n", ns, "--timeout", "60s")
-		must(t, "scale", "deployment", "web", "-n", ns, "--replicas", "3")
-		must(t, "wait", "-n", ns, "--for=jsonpath={.status.readyReplicas}=3", "deployment/web", "--timeout", "60s")
-	})
 }

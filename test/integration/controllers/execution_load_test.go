@@ -36,7 +36,7 @@ func TestMemberSide_Writes(t *testing.T) {
 	for worker := range 8 {
 		wg.Go(func() {
 			for i := worker; i < n; i += 8 {
-				f.propagate(t, strings.Replace(strings.ReplaceAll(memberNginx, "nginx", fmt.Sprintf("app%03d", i)), "replicas: 2", "replicas: 1", 1))
+				f.propagate(t, strings.ReplaceAll(memberNginx, "nginx", fmt.Sprintf("app%03d", i)))
 			}
 		})
 	}

@@ -70,6 +70,9 @@ func TestProxy_KindsThatTheControlPlaneLacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if columns, rows := f.table("/api/v1/namespaces/none/configmaps"); !slices.Equal(columns, []string{"Cluster", "Name", "Data", "Age"}) || len(rows) != 0 {
+		t.Errorf("an empty table: %v %v", columns, rows)
+	}
 	for _, server := range f.members {
 		defineWidgets(server)
 	}

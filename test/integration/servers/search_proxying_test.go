@@ -353,19 +353,6 @@ func (f *fleet) table(path string) (columns []string, rows []string) {
 	return columns, rows
 }
 
-// Tables name the cluster and have the columns of the kind.
-func TestProxy_Tables(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	columns, rows := f.table("/api/v1/namespaces/team/configmaps")
-	if !slices.Equal(columns, []string{"Cluster", "Name", "Data", "Age"}) || !slices.Equal(rows, []string{"m1shared", "m2shared"}) {
-		t.Errorf("%v %v", columns, rows)
-	}
-	if columns, rows = f.table("/api/v1/namespaces/none/configmaps"); len(columns) != 4 || len(rows) != 0 {
-		t.Errorf("an empty table: %v %v", columns, rows)
-	}
-}
-
 // With consistent=true the members answer at once, as the requester; one that does not is named.
 func TestProxy_Consistent(t *testing.T) {
 	t.Parallel()
