@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -167,26 +168,18 @@ func (o *outsider) abandon(t *testing.T, ns string) {
 func registerMistakes(t *testing.T, o *outsider) {
 	t.Helper()
 	good := registerCommand(t, "--reusable") // register host:port --token T --discovery-token-ca-cert-hash H
-	with := func(i int, value string) []string {
-		args := append([]string{}, good...)
-		if i > 0 {
-			args[i] = value
-		}
-		return args
-	}
+	unpinned := slices.Clone(good)
+	unpinned[5] = "sha256:" + strings.Repeat("a", 64)
 	for name, tc := range map[string]struct {
-		args []string
-		want string
+		args          []string
+		cluster, want string
 	}{
-		"another authority":    {with(5, "sha256:"+strings.Repeat("a", 64)), "is not the one of --discovery-token-ca-cert-hash"},
-		"a name that is taken": {append(with(0, ""), "--cluster-name", "member1"), `the name "member1" is taken`},
-		"a reserved name":      {append(with(0, ""), "--cluster-name", "rbac-generator"), "is not possible in Pull mode"},
+		"another authority":    {unpinned, "m3", "is not the one of --discovery-token-ca-cert-hash"},
+		"a name that is taken": {good, "member1", `the name "member1" is taken`},
+		"a reserved name":      {good, "rbac-generator", "is not possible in Pull mode"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := append([]string{}, tc.args...)
-			if !strings.Contains(strings.Join(args, " "), "--cluster-name") {
-				args = append(args, "--cluster-name", "m3")
-			}
+			args := append(slices.Clone(tc.args), "--cluster-name", tc.cluster)
 			if said := fails(t, "", append(args, "--kubeconfig", o.cluster.Kubeconfig)...); !strings.Contains(said, tc.want) {
 				t.Error(said)
 			}
