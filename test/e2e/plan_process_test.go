@@ -19,6 +19,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
@@ -53,9 +54,14 @@ const (
 
 // truthKinds are the kinds of templates.
 var truthKinds = map[string]schema.GroupVersionResource{
-	"Deployment": {Group: "apps", Version: "v1", Resource: "deployments"},
-	"ConfigMap":  {Version: "v1", Resource: "configmaps"},
+	"Deployment":  {Group: "apps", Version: "v1", Resource: "deployments"},
+	"StatefulSet": {Group: "apps", Version: "v1", Resource: "statefulsets"},
+	"Job":         {Group: "batch", Version: "v1", Resource: "jobs"},
+	"ConfigMap":   {Version: "v1", Resource: "configmaps"},
 }
+
+// truthNamespaces are Namespaces.
+var truthNamespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 // truth makes random changes, and compares what was planned with what happens.
 type truth struct {
@@ -73,6 +79,10 @@ type truth struct {
 	state map[string]*unstructured.Unstructured
 	// planned and unknown are the objects of all plans.
 	planned, unknown int
+	// deleted reports whether the namespace was deleted.
+	deleted bool
+	// user is a kubeconfig of a user who may edit the namespace, and has the ClusterRole karmada-insight.
+	user string
 }
 
 // TestPlanTruth makes one random change after the other: what plan printed is what then happens, object by object and cluster by cluster.
@@ -87,8 +97,15 @@ func TestPlanTruth(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		ctl("", "delete", "clusterpropagationpolicy,clusteroverridepolicy", "-l", "truth="+p.ns)
+		ctl("", "delete", "configmap,propagationpolicy", "-n", "kube-system", "-l", "truth="+p.ns)
+		ctl("", "delete", "namespace", p.ns+"-b")
+		ctl("", "delete", "clusterrolebinding", p.ns)
+		ctl("", "delete", "serviceaccount", p.ns, "-n", "default")
 		p.reset(t)
 	})
+	p.user = userOf(t, "default", p.ns)
+	must(t, "create", "clusterrolebinding", p.ns, "--clusterrole=karmada-insight", "--serviceaccount=default:"+p.ns)
+	p.admit(t)
 	evictFromDeadClusters(t)
 	differences := 0
 	for i := range n {
@@ -151,12 +168,41 @@ func (p *truth) change() truthChange {
 	apply := func(text string) truthChange {
 		return truthChange{[]string{"-f", "-"}, []string{"apply", "-f", "-"}, text}
 	}
-	object := fmt.Sprintf("deployment/d%d", p.IntN(3))
+	if p.deleted {
+		p.deleted = false
+		return apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + p.ns + "}\n")
+	}
+	object := []string{"deployment/d0", "deployment/d1", "deployment/d2", "statefulset/s0"}[p.IntN(4)]
 	cluster := p.clusters[p.IntN(len(p.clusters))]
 	if p.IntN(truthLosses) == 0 {
 		return truthChange{[]string{"--lose", cluster}, []string{"local", "stop", cluster}, ""}
 	}
-	switch p.IntN(20) {
+	if p.IntN(truthLosses) == 0 {
+		p.deleted = true
+		return truthChange{[]string{"--delete", "namespace/" + p.ns}, []string{"delete", "namespace", p.ns}, ""}
+	}
+	switch p.IntN(27) {
+	case 20:
+		return apply(fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j0, labels: {app: a%d}}\n", p.IntN(2)) +
+			fmt.Sprintf("spec: {parallelism: %d, completions: 8, template: {spec: {restartPolicy: Never, containers: [{name: c, image: nginx, resources: {limits: {cpu: 0.5}}}]}}}\n", 1+p.IntN(4)))
+	case 21, 22:
+		return apply(fmt.Sprintf("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s0, labels: {app: a%d}}\nspec: {serviceName: s0, replicas: %d, selector: {matchLabels: {app: s}}, ", p.IntN(2), p.IntN(4)) +
+			fmt.Sprintf("template: {metadata: {labels: {app: s}}, spec: {containers: [{name: c, image: \"nginx:1.%d\"}]}}, ", p.IntN(2)) +
+			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}\n")
+	case 23:
+		return apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {truth: t%d}}\n", p.ns, p.IntN(3)))
+	case 24:
+		if p.IntN(2) == 0 {
+			return truthChange{[]string{"--delete", "namespace/" + p.ns + "-b"}, []string{"delete", "namespace", p.ns + "-b"}, ""}
+		}
+		return apply(fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s-b, labels: {truth: t%d}}\n", p.ns, p.IntN(3)))
+	case 25: // nothing of a skipped namespace is propagated
+		return apply(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: kube-system, name: %[1]s, labels: {truth: %[1]s}}\n---\n"+
+			"apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: kube-system, name: %[1]s, labels: {truth: %[1]s}}\n"+
+			"spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: %[1]s}], placement: {clusterAffinity: {clusterNames: [%[2]s]}}}\n", p.ns, p.some()))
+	case 26:
+		return apply(fmt.Sprintf("apiVersion: policy.karmada.io/v1alpha1\nkind: ClusterPropagationPolicy\nmetadata: {name: %[1]s-1, labels: {truth: %[1]s}}\n"+
+			"spec: {resourceSelectors: [{apiVersion: v1, kind: Namespace, name: %[1]s-b}], placement: {clusterAffinity: {clusterNames: [%[2]s]}}}\n", p.ns, p.some()))
 	case 0, 1, 2:
 		return apply(p.deployment())
 	case 3:
@@ -169,7 +215,7 @@ func (p *truth) change() truthChange {
 		n := p.IntN(8)
 		return truthChange{[]string{"--scale", fmt.Sprintf("%s=%d", object, n)}, []string{"scale", object, fmt.Sprintf("--replicas=%d", n)}, ""}
 	case 14:
-		what := []string{object, "configmap/c0", "pp/p0", "pp/p1", "cpp/" + p.ns + "-0", "op/o0", "cop/" + p.ns + "-0"}[p.IntN(7)]
+		what := []string{object, "job/j0", "configmap/c0", "pp/p0", "pp/p1", "cpp/" + p.ns + "-0", "cpp/" + p.ns + "-1", "op/o0", "cop/" + p.ns + "-0"}[p.IntN(9)]
 		return truthChange{[]string{"--delete", what}, []string{"delete", what}, ""}
 	case 15, 16:
 		taint := []string{"a:NoExecute", "a:NoSchedule", "b:NoExecute"}[p.IntN(3)]
@@ -217,7 +263,8 @@ func (p *truth) policy() string {
 		fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s, labelSelector: {matchLabels: {app: a%d}}}", p.ns, p.IntN(2)),
 		fmt.Sprintf("{apiVersion: apps/v1, kind: Deployment, namespace: %s}", p.ns),
 		fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, namespace: %s, name: c%d}", p.ns, p.IntN(2)),
-	}[p.IntN(4)]
+		fmt.Sprintf("{apiVersion: batch/v1, kind: Job, namespace: %[1]s}, {apiVersion: apps/v1, kind: StatefulSet, namespace: %[1]s}", p.ns),
+	}[p.IntN(5)]
 	affinity := []string{
 		"{clusterNames: [" + p.some() + "]}", "{clusterNames: [" + p.some() + "]}",
 		"{labelSelector: {matchLabels: {zone: z0}}}", "{exclude: [" + p.clusters[0] + "]}",
@@ -248,7 +295,8 @@ func (p *truth) override() string {
 		fmt.Sprintf("{imageOverrider: [{component: Tag, operator: replace, value: 1.9.%d}]}", p.IntN(2)),
 		fmt.Sprintf("{labelsOverrider: [{operator: add, value: {over: l%d}}]}", p.IntN(2)),
 		"{plaintext: [{path: /metadata/annotations/over, operator: add, value: x}]}",
-	}[p.IntN(3)]
+		fmt.Sprintf("{plaintext: [{path: /spec/replicas, operator: replace, value: %d}]}", p.IntN(5)),
+	}[p.IntN(4)]
 	kind, name := "OverridePolicy", fmt.Sprintf("o%d", p.IntN(2))
 	if p.IntN(4) == 0 {
 		kind, name = "ClusterOverridePolicy", p.ns+"-0"
@@ -259,6 +307,34 @@ kind: %s
 metadata: {name: %s, labels: {truth: %s}}
 spec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: %s}], overrideRules: [{%soverriders: %s}]}
 `, kind, name, p.ns, p.ns, target, overriders)
+}
+
+// admit lets the user view the namespace.
+func (p *truth) admit(t *testing.T) {
+	t.Helper()
+	must(t, "create", "rolebinding", "user", "-n", p.ns, "--clusterrole=view", "--serviceaccount=default:"+p.ns)
+}
+
+// asUser returns the difference between a plan and that of a user of one namespace, of the objects in it of which neither says that something
+// is unknown.
+func (p *truth) asUser(t *testing.T, c truthChange, flags []string, effects *plan.Effects) string {
+	t.Helper()
+	r := ctl(c.input, slices.Concat(flags, c.flags, []string{"--kubeconfig", p.user})...)
+	limited := &plan.Effects{}
+	if err := json.Unmarshal([]byte(r.out), limited); err != nil || len(limited.NotRead) == 0 {
+		return fmt.Sprintf("the plan of a user of the namespace: exit code %d, %v\n%s%s", r.code, err, r.out, r.err)
+	}
+	unknown := map[string]bool{}
+	for _, o := range slices.Concat(effects.Objects, limited.Objects) {
+		unknown[o.Kind+"/"+o.Name] = unknown[o.Kind+"/"+o.Name] || len(o.Unknown) > 0 || o.Namespace != p.ns
+	}
+	known := func(e *plan.Effects) []string {
+		return slices.DeleteFunc(predicted(e), func(line string) bool { name, _, _ := strings.Cut(line, " "); return unknown[name] })
+	}
+	if want, got := known(effects), known(limited); !slices.Equal(want, got) {
+		return fmt.Sprintf("planned:\n  %s\nplanned by a user of the namespace:\n  %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "))
+	}
+	return ""
 }
 
 // reset makes the clusters as they were.
@@ -280,7 +356,8 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 		before = p.quiet(t)
 	}
 	p.state = nil
-	planned := ctl(c.input, slices.Concat([]string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction", "-v=6"}, c.flags)...)
+	flags := []string{"plan", "-n", p.ns, "-o", "json", "--enable-no-execute-taint-eviction", "-v=6"}
+	planned := ctl(c.input, slices.Concat(flags, c.flags)...)
 	for _, verb := range regexp.MustCompile(`verb="([A-Z]+)"`).FindAllStringSubmatch(planned.err, -1) {
 		if verb[1] != http.MethodGet {
 			return "plan writes:\n" + planned.err
@@ -294,7 +371,17 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 	} else if !slices.Contains([]string{"taint", "cordon"}, command[0]) {
 		command = append(slices.Clone(command), "-n", p.ns)
 	}
+	asUser := ""
+	if effects := (&plan.Effects{}); p.IntN(4) == 0 && planned.code != 1 && json.Unmarshal([]byte(planned.out), effects) == nil && before[" Namespace/"+p.ns] != nil {
+		asUser = p.asUser(t, c, flags, effects)
+	}
 	made := ctl(c.input, command...)
+	if made.code == 0 && before[" Namespace/"+p.ns] == nil {
+		p.admit(t)
+	}
+	if asUser != "" {
+		return asUser
+	}
 	if planned.code == 1 || made.code != 0 {
 		if planned.code == 1 && made.code != 0 || made.code != 0 && strings.Contains(made.err, "already") {
 			return ""
@@ -363,6 +450,16 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 func (p *truth) clean(t *testing.T) (deleted bool) {
 	t.Helper()
 	for _, member := range p.members {
+		for _, name := range []string{p.ns, p.ns + "-b"} {
+			_, here := p.control.Resource(truthNamespaces).Get(t.Context(), name, metav1.GetOptions{})
+			u, there := member.Resource(truthNamespaces).Get(t.Context(), name, metav1.GetOptions{})
+			if apierrors.IsNotFound(here) && there == nil && u.GetLabels()[workv1alpha2.ManagedByKarmadaLabel] == "" {
+				deleted = true
+				if err := member.Resource(truthNamespaces).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
+		}
 		for _, resource := range truthKinds {
 			objects := member.Resource(resource).Namespace(p.ns)
 			list, err := objects.List(t.Context(), metav1.ListOptions{LabelSelector: workv1alpha2.ManagedByKarmadaLabel + "!=" + workv1alpha2.ManagedByKarmadaLabelValue})
@@ -398,7 +495,7 @@ func predicted(e *plan.Effects) []string {
 			out = append(out, fmt.Sprintf("%s/%s policy %q -> %q", o.Kind, o.Name, o.PolicyBefore, o.PolicyAfter))
 		}
 		for _, c := range o.Clusters {
-			if c.Action != plan.ActionKeep {
+			if c.Action != plan.ActionKeep && c.Action != plan.ActionRefuse {
 				fields := slices.DeleteFunc(c.Fields, func(f string) bool { return strings.HasSuffix(f, corev1.LastAppliedConfigAnnotation) })
 				if c.Action == plan.ActionUpdate && len(fields) == 0 {
 					continue
@@ -449,7 +546,10 @@ func replicasOf(u *unstructured.Unstructured) int64 {
 	if u == nil {
 		return 0
 	}
-	n, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	n, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !found {
+		n, _, _ = unstructured.NestedInt64(u.Object, "spec", "parallelism")
+	}
 	return n
 }
 
@@ -510,6 +610,30 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 	for name, c := range p.members {
 		if !p.lost[name] {
 			read(c, name)
+		}
+	}
+	for _, name := range []string{p.ns, p.ns + "-b"} {
+		readNamespace := func(from dynamic.Interface, cluster string) {
+			u, err := from.Resource(truthNamespaces).Get(context.Background(), name, metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err):
+				return
+			case err != nil:
+				working = err.Error()
+				return
+			case u.GetDeletionTimestamp() != nil:
+				working = "namespace " + name + " is being deleted in " + cluster
+			}
+			if cluster != "" {
+				strip(u)
+			}
+			out[cluster+" Namespace/"+name] = u
+		}
+		readNamespace(p.control, "")
+		for cluster, c := range p.members {
+			if !p.lost[cluster] {
+				readNamespace(c, cluster)
+			}
 		}
 	}
 	list, err := p.control.Resource(workv1alpha2.GroupVersion.WithResource("resourcebindings")).Namespace(p.ns).List(context.Background(), metav1.ListOptions{})

@@ -220,12 +220,10 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestWhy_ViewerOfOneNamespace asks as a user who may read one namespace: what is not known is named, and the ClusterRole for it helps.
-func TestWhy_ViewerOfOneNamespace(t *testing.T) {
-	ns := namespace(t)
-	a := newAttackers(t)
-	token := a.serviceAccount(ns, "viewer").BearerToken
-	must(t, "create", "rolebinding", "viewer", "-n", ns, "--clusterrole=view", "--serviceaccount="+ns+":viewer")
+// userOf returns a kubeconfig of a new ServiceAccount.
+func userOf(t *testing.T, ns, name string) string {
+	t.Helper()
+	token := newAttackers(t).serviceAccount(ns, name).BearerToken
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -238,6 +236,14 @@ func TestWhy_ViewerOfOneNamespace(t *testing.T) {
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// TestWhy_ViewerOfOneNamespace asks as a user who may read one namespace: what is not known is named, and the ClusterRole for it helps.
+func TestWhy_ViewerOfOneNamespace(t *testing.T) {
+	ns := namespace(t)
+	path := userOf(t, ns, "viewer")
+	must(t, "create", "rolebinding", "viewer", "-n", ns, "--clusterrole=view", "--serviceaccount="+ns+":viewer")
 	apply(t, ns, policy("web", to("member1")), deployment("web", 1))
 	answers := func(present, absent string) func() error {
 		return func() error {

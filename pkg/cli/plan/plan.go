@@ -65,7 +65,7 @@ const (
 	changed = 2
 )
 
-// The feature gates of karmada-controller-manager that decide about a plan. Package gates would link metrics of servers.
+// The feature gates that decide about a plan. Package gates would link metrics of servers. All are alpha.
 const (
 	preemption = "PropagationPolicyPreemption"
 	components = "MultiplePodTemplatesScheduling"
@@ -74,6 +74,15 @@ const (
 )
 
 var known = []string{preemption, components, quotas, affinity}
+
+// others are the gates that decide about nothing that a plan shows.
+var others = []string{
+	"AllBeta", "ControllerPriorityQueue", "CustomizedClusterResourceModeling", "Failover", "FederatedQuotaEnforcement", "GracefulEviction", "MultiClusterService",
+	"PriorityBasedScheduling", "PropagateDeps", "SchedulingOvercommitProtection", "StatefulFailoverInjection",
+}
+
+// allAlpha turns all alpha gates on that are not given.
+const allAlpha = "AllAlpha"
 
 type options struct {
 	steps      steps
@@ -102,7 +111,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
 	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
 	cmd.Flags().StringSliceVar(&o.skipped, "skipped-propagating-namespaces", []string{propagation.DefaultSkippedNamespaces}, "Namespaces of which nothing is propagated, as with this flag of karmada-controller-manager.")
-	cmd.Flags().Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "Feature gates of karmada-controller-manager that decide about a plan, as NAME=true,NAME=false: "+strings.Join(known, ", ")+".")
+	cmd.Flags().Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "Feature gates of karmada-controller-manager, as NAME=true,NAME=false. These decide about a plan: "+strings.Join(known, ", ")+".")
 	env.AddOutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -115,8 +124,8 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 		return errors.New("name a change, such as -f FILE, --delete TYPE/NAME or --lose CLUSTER")
 	}
 	for name := range o.gates {
-		if !slices.Contains(known, name) {
-			return fmt.Errorf("--feature-gates: a plan does not depend on %q: use %s", name, strings.Join(known, ", "))
+		if name != allAlpha && !slices.Contains(known, name) && !slices.Contains(others, name) {
+			return fmt.Errorf("--feature-gates: there is no gate %q; those that decide about a plan are %s", name, strings.Join(known, ", "))
 		}
 	}
 	if o.from != "" && (o.diff || o.serverSide) {
@@ -170,8 +179,12 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 	if p.world.Skipped, err = propagation.ParseNamespaces(p.skipped); err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}
-	p.world.Evict, p.world.Preempt = p.evict, p.gates[preemption]
-	p.world.Features = propagation.Features{Components: p.gates[components], Quotas: p.gates[quotas], Affinity: p.gates[affinity]}
+	gate := func(name string) bool {
+		on, given := p.gates[name]
+		return on || !given && p.gates[allAlpha]
+	}
+	p.world.Evict, p.world.Preempt = p.evict, gate(preemption)
+	p.world.Features = propagation.Features{Components: gate(components), Quotas: gate(quotas), Affinity: gate(affinity)}
 	changes, err := p.steps.changes(ctx, p)
 	if err != nil {
 		return nil, err

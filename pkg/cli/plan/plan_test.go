@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
@@ -61,6 +63,20 @@ func TestPlan_FromAFile(t *testing.T) {
 	))
 }
 
+// TestFeatureGates_AreThoseOfTheControlPlane compares the gates that plan accepts with those that there are.
+func TestFeatureGates_AreThoseOfTheControlPlane(t *testing.T) {
+	var want []string
+	for _, f := range gates.All() {
+		want = append(want, string(f))
+	}
+	got := slices.DeleteFunc(slices.Concat(known, others), func(name string) bool { return name == "AllBeta" })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestPlan_Errors(t *testing.T) {
 	const from = "--from testdata/federation.json "
 	build.AssertGolden(t, "errors", runs(t,
@@ -72,6 +88,8 @@ func TestPlan_Errors(t *testing.T) {
 		from+"--cordon member1 --diff",
 		"--from testdata/missing.json --cordon member1",
 		"--from testdata/changed.yaml --cordon member1",
+		from+"--cordon member1 --feature-gates NoSuchGate=true",
+		from+"--cordon member1 --feature-gates Failover=true,AllAlpha=true --skipped-propagating-namespaces (",
 		from+"--delete nginx",
 		from+"--delete deployment/",
 		from+"--delete widget/nginx",
@@ -97,7 +115,7 @@ func TestPrint(t *testing.T) {
 	object := func(kind, name string) why.Object { return why.Object{Kind: kind, Namespace: "ns", Name: name} }
 	for name, effects := range map[string]*plan.Effects{
 		"nothing": {},
-		"note":    {Notes: []string{"a note"}},
+		"note":    {Notes: []string{"a note"}, NotRead: []string{"ConfigMap: forbidden", "Job: forbidden", "Secret of other namespaces: forbidden", "Service: forbidden"}},
 		"actions": {
 			Objects: []plan.Object{{
 				Object: object("Deployment", "web"), PolicyBefore: "PropagationPolicy ns/web", PolicyAfter: "PropagationPolicy ns/web", ReplicasBefore: 2, ReplicasAfter: 6, After: 300,
@@ -106,6 +124,7 @@ func TestPrint(t *testing.T) {
 					{Name: "member2", Action: plan.ActionDelete, Before: 1, Reason: "the cluster is removed"},
 					{Name: "m3", Action: plan.ActionCreate, After: 2},
 					{Name: "m4", Action: plan.ActionKeep, Before: 1, Reason: "its policy preserves it"},
+					{Name: "m5", Action: plan.ActionRefuse, Before: 1, After: 1, Reason: "spec.selector cannot be changed"},
 				},
 			}},
 			Summary: plan.Summary{Objects: 1, Clusters: 3, Create: 1, Update: 1, Delete: 1},

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/kubectl/pkg/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/limit"
@@ -307,6 +308,15 @@ func dryRun(ctx context.Context, c client.Client, u *unstructured.Unstructured) 
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %q would be refused: %w", u.GetKind(), u.GetName(), err)
+	}
+	if annotations := out.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		// The API server writes it in another form than "apply" does.
+		modified := u.DeepCopy()
+		if err := util.CreateOrUpdateAnnotation(true, modified, unstructured.UnstructuredJSONScheme); err != nil {
+			return nil, fmt.Errorf("encoding %s %q: %w", u.GetKind(), u.GetName(), err)
+		}
+		annotations[corev1.LastAppliedConfigAnnotation] = modified.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
+		out.SetAnnotations(annotations)
 	}
 	return out, nil
 }

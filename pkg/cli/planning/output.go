@@ -15,6 +15,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
 
+// maxNotRead is the number of kinds that are named of those that could not be read.
+const maxNotRead = 3
+
 // Print prints effects, and for each cluster what changes in its object, if it is given.
 func Print(e *env.Env, effects *plan.Effects, diffs map[*plan.Cluster]string) error {
 	var text strings.Builder
@@ -24,7 +27,18 @@ func Print(e *env.Env, effects *plan.Effects, diffs map[*plan.Cluster]string) er
 	for _, note := range effects.Notes {
 		text.WriteString("Note: " + note + "\n")
 	}
-	if len(effects.Objects)+len(effects.Notes) > 0 {
+	if n := len(effects.NotRead); n > 0 {
+		var names []string
+		for _, gap := range effects.NotRead[:min(n, maxNotRead)] {
+			name, _, _ := strings.Cut(gap, ": ")
+			names = append(names, name)
+		}
+		if n > maxNotRead {
+			names = append(names, fmt.Sprintf("%d more", n-maxNotRead))
+		}
+		text.WriteString("Note: not read, and not planned: " + strings.Join(names, ", ") + "; -o json has the reasons\n")
+	}
+	if len(effects.Objects)+len(effects.Notes)+len(effects.NotRead) > 0 {
 		text.WriteString("\n")
 	}
 	text.WriteString(summary(effects) + "\n")
@@ -55,6 +69,9 @@ func summary(e *plan.Effects) string {
 		counted(s.Clusters, "cluster", "clusters"), s.Create, s.Update, s.Delete)
 	if s.Keep > 0 {
 		text += fmt.Sprintf(", %d keep", s.Keep)
+	}
+	if s.Refuse > 0 {
+		text += fmt.Sprintf(", %d refused", s.Refuse)
 	}
 	if s.Unfit > 0 {
 		text += "; " + counted(s.Unfit, "does not fit", "do not fit")
@@ -137,6 +154,8 @@ func cluster(o *plan.Object, c *plan.Cluster) string {
 		words = append(words, "deleted")
 	case plan.ActionKeep:
 		words = append(words, "kept")
+	case plan.ActionRefuse:
+		words = append(words, "refused")
 	}
 	if c.Reason != "" {
 		words[len(words)-1] += ": " + c.Reason

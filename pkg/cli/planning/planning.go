@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -50,12 +52,17 @@ func (s *Source) Contents(ctx context.Context, further []schema.GroupKind) (*sna
 func World(contents *snapshot.Contents) (*plan.World, error) {
 	needed := []string{snapshot.Clusters, snapshot.Policies, snapshot.ClusterPolicies, snapshot.Overrides, snapshot.ClusterOverrides, "ResourceBindings", "ClusterResourceBindings"}
 	var missing []string
+	forbidden := true
 	for _, g := range contents.Gaps {
 		if slices.Contains(needed, g.What) {
 			missing = append(missing, g.String())
+			forbidden = forbidden && apierrors.IsForbidden(g.Err)
 		}
 	}
-	if len(missing) > 0 {
+	switch {
+	case len(missing) > 0 && forbidden:
+		return nil, fmt.Errorf("a plan needs what you may not read; ask for the ClusterRole %s:\n  %s", names.InsightRole, strings.Join(missing, "\n  "))
+	case len(missing) > 0:
 		return nil, fmt.Errorf("a plan needs what could not be read:\n  %s", strings.Join(missing, "\n  "))
 	}
 	return plan.NewWorld(contents)

@@ -61,6 +61,7 @@ func (m *Manifests) Apply(manifest *unstructured.Unstructured) Change {
 		if before != nil && keyOf(u).Group == policyv1alpha1.GroupName && equality.Semantic.DeepEqual(before.Object["spec"], u.Object["spec"]) {
 			return nil // its generation stays, for which controllers wait
 		}
+		w.unread[keyOf(u)] = before == nil && w.Unreadable(u.GetKind(), u.GetNamespace())
 		return Store(u)(w)
 	}
 }
@@ -146,7 +147,16 @@ func (m *Manifests) merged(before, manifest *unstructured.Unstructured) (*unstru
 	if err != nil {
 		return nil, fmt.Errorf("merging %s: %w", keyOf(manifest), err)
 	}
-	return decoded(after)
+	merged, err := decoded(after)
+	if err != nil {
+		return nil, err
+	}
+	applied := map[string]any{}
+	if err := utiljson.Unmarshal(original, &applied); err != nil {
+		return nil, fmt.Errorf("decoding what was applied last to %s: %w", keyOf(before), err)
+	}
+	storedAs(merged.Object, before.Object, applied, manifest.Object)
+	return merged, nil
 }
 
 func decoded(text []byte) (*unstructured.Unstructured, error) {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -64,6 +66,96 @@ func TestManifests_Apply(t *testing.T) {
 			}
 			if got := lines(e); tc.want == "" && got != "" || !strings.Contains(got, tc.want) {
 				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestManifests_AppliesAgain applies what the API server stores with defaults in lists, and with quantities in another form.
+func TestManifests_AppliesAgain(t *testing.T) {
+	const set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {namespace: ns, name: db}\nspec: {serviceName: db, replicas: 1, selector: {matchLabels: {app: db}}, " +
+		"template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: a, resources: {limits: {cpu: 0.5}}}]}}, " +
+		"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}"
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"the same":           {set, ""},
+		"another claim":      {strings.Replace(set, "1Gi", "2Gi", 1), "StatefulSet ns/db m1 refuse 1->1 spec.volumeClaimTemplates spec cannot be changed; delete the object there to have it made anew"},
+		"a mode is left out": {strings.Replace(set, "accessModes: [ReadWriteOnce], ", "", 1), "StatefulSet ns/db m1 refuse 1->1 spec.volumeClaimTemplates spec cannot be changed; delete the object there to have it made anew"},
+		"another limit":      {strings.Replace(set, "0.5", "0.6", 1), "StatefulSet ns/db m1 update 1->1 spec.template.spec.containers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := applied(t).copied()
+			w.Clusters[0].Status.APIEnablements = append(w.Clusters[0].Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "statefulsets", Kind: "StatefulSet"}}})
+			m := NewManifests(func(string) {})
+			for _, text := range []string{set, strings.NewReplacer("name: web", "name: db", "kind: Deployment", "kind: StatefulSet", "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}", "").Replace(webPolicy("m1", ""))} {
+				if err := m.Apply(object(t, text))(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stored := w.templates[keyOf(object(t, set))]
+			claims, _, _ := unstructured.NestedSlice(stored.Object, "spec", "volumeClaimTemplates")
+			claims[0].(map[string]any)["spec"].(map[string]any)["volumeMode"] = "Filesystem"
+			claims[0].(map[string]any)["status"] = map[string]any{"phase": "Pending"}
+			containers, _, _ := unstructured.NestedSlice(stored.Object, "spec", "template", "spec", "containers")
+			containers[0].(map[string]any)["resources"] = map[string]any{"limits": map[string]any{"cpu": "500m"}}
+			stored.Object["spec"].(map[string]any)["volumeClaimTemplates"] = claims
+			stored.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["containers"] = containers
+			e, err := Plan(propagatedIn(t, w), []Change{m.Apply(object(t, tc.manifest))})
+			if err != nil || strings.Join(strings.Fields(lines(e)), " ") != tc.want {
+				t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), tc.want)
+			}
+		})
+	}
+}
+
+// TestPlan_Job loses a cluster: the completions of a Job would be divided again, which the other cluster refuses.
+func TestPlan_Job(t *testing.T) {
+	w := applied(t).copied()
+	for _, c := range w.Clusters {
+		c.Status.APIEnablements = append(c.Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "batch/v1", Resources: []clusterv1alpha1.APIResource{{Name: "jobs", Kind: "Job"}}})
+	}
+	for _, text := range []string{
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {namespace: ns, name: job, uid: job}\nspec: {parallelism: 2, completions: 4, template: {spec: {restartPolicy: Never, containers: [{name: c, image: a}]}}}",
+		strings.NewReplacer("name: web", "name: job", "kind: Deployment", "kind: Job", "apps/v1", "batch/v1").Replace(webPolicy("m1, m2", "")),
+	} {
+		if err := Store(object(t, text))(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w = propagatedIn(t, w)
+	e, err := Plan(w, []Change{Taint("m1", corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute})})
+	want := "Job ns/job m2 refuse 1->1 spec.completions,spec.parallelism spec.completions cannot be changed; delete the object there to have it made anew"
+	if err != nil || !strings.Contains(lines(e), want) || e.Summary.Refuse != 1 {
+		t.Errorf("got %v, %+v\n%s\nwant\n%s", err, e.Summary, lines(e), want)
+	}
+}
+
+// TestPlan_UserOfOneNamespace applies what may exist already, and deletes what may not be read.
+func TestPlan_UserOfOneNamespace(t *testing.T) {
+	w := applied(t)
+	w.Namespace = "ns"
+	forbidden := errors.New("forbidden")
+	w.Gaps = snapshot.Gaps{{What: "ConfigMap", Err: forbidden}, {What: "Deployment of other namespaces", Err: forbidden}}
+	m := NewManifests(func(string) {})
+	for name, tc := range map[string]struct {
+		change    Change
+		want, err string
+	}{
+		"a kind that is not read":      {change: m.Apply(object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns, name: c}}")), want: "ConfigMap ns/c unknown: whether it exists: you may not read it"},
+		"another namespace":            {change: m.Apply(object(t, strings.Replace(nginx, "namespace: ns", "namespace: other", 1))), want: "Deployment other/web unknown: whether it exists: you may not read it"},
+		"the namespace of the user":    {change: m.Apply(object(t, nginx))},
+		"deletion in it":               {change: Delete(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "none"), err: "Deployment ns/none does not exist in the control plane"},
+		"deletion of what is not read": {change: Delete(schema.GroupKind{Kind: "ConfigMap"}, "ns", "none"), err: "ConfigMap ns/none cannot be read: ask for the right to list objects of its kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := Plan(w, []Change{tc.change})
+			if err != nil || tc.err != "" {
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("got %v, want %s", err, tc.err)
+				}
+				return
+			}
+			if got := lines(e); got != tc.want || len(e.NotRead) != 2 || e.Objects == nil {
+				t.Errorf("got %s, want %s; not read: %v", got, tc.want, e.NotRead)
 			}
 		})
 	}

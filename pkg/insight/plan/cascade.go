@@ -47,7 +47,7 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 		o := all[k]
 		switch {
 		case o == nil:
-			return fmt.Errorf("%s does not exist in the control plane", k)
+			return w.missing(k)
 		case protected(o):
 			return fmt.Errorf("the deletion of %s would be refused: it has the label %s", k, workv1alpha2.DeletionProtectionLabel)
 		case kind == namespaces && slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}, name):

@@ -25,7 +25,9 @@ type Effects struct {
 	// Objects are the templates that change somewhere, or of which something is unknown, by namespace, kind and name.
 	Objects []Object `json:"objects"`
 	// Notes are what else is to be known.
-	Notes   []string `json:"notes,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+	// NotRead are what could not be read, and is not planned.
+	NotRead []string `json:"notRead,omitempty"`
 	Summary Summary  `json:"summary"`
 }
 
@@ -43,6 +45,8 @@ type Summary struct {
 	Delete int `json:"delete"`
 	// Keep are the objects that stay in clusters and leave the control of the federation, or are deleted when a lost cluster is back.
 	Keep int `json:"keep"`
+	// Refuse are the objects that clusters would not change.
+	Refuse int `json:"refuse"`
 	// Unfit are the templates whose replicas are not all assigned, and Unknown those of which something cannot be computed.
 	Unfit   int `json:"unfit"`
 	Unknown int `json:"unknown"`
@@ -80,6 +84,8 @@ const (
 	ActionDelete Action = "delete"
 	// ActionKeep: it leaves the control of the federation, and stays in the cluster.
 	ActionKeep Action = "keep"
+	// ActionRefuse: the cluster refuses to change it, and it stays as it is.
+	ActionRefuse Action = "refuse"
 )
 
 // Cluster is what happens to an object in a cluster.
@@ -132,7 +138,7 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion}, clusters: map[string]bool{}}
+	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion, Objects: []Object{}}, clusters: map[string]bool{}}
 	before, states := old.states(), next.states()
 	c.compare(before, states)
 	for _, k := range sortedKeys(states) {
@@ -142,6 +148,9 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 		}
 	}
 	c.out.Notes = append(after.notes(), unselected(after, states)...)
+	for _, g := range after.Gaps {
+		c.out.NotRead = append(c.out.NotRead, g.String())
+	}
 	for _, k := range sortedKeys(states) {
 		if s := states[k]; s.kept && after.changed[k] {
 			c.out.Notes = append(c.out.Notes, fmt.Sprintf("%s has %s and does not select it any more: its changes do not reach the clusters", keyOfPolicy(s.policy), k))
@@ -184,7 +193,7 @@ func (c *comparison) compare(before, after map[key]*state) {
 	keepNamespaces(objects)
 	for i, k := range keys {
 		o := objects[i]
-		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
+		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep && c.Action != ActionRefuse })
 		if len(o.Clusters) == 0 && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter && (o.Unfit == "" || !c.meant(k, after[k])) {
 			continue
 		}
@@ -242,6 +251,9 @@ func (c *comparison) count(o *Object, changes bool) {
 		case ActionKeep:
 			sum.Keep++
 			continue
+		case ActionRefuse:
+			sum.Refuse++
+			continue
 		}
 		c.clusters[cluster.Name] = true
 	}
@@ -269,6 +281,10 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 		if from := b.GetSpec().GracefulEvictionTasks[0].FromCluster; preserved(before, from) != preserved(after, from) {
 			o.Unknown = append(o.Unknown, "whether it stays in cluster "+from+", from which it is being evicted: what its policy preserves changes")
 		}
+	}
+	if before == nil && c.next.unread[keyOf(t)] {
+		o.PolicyAfter, o.Unknown = "", append(o.Unknown, "whether it exists: you may not read it")
+		return o
 	}
 	for _, name := range clusterNames(before, after) {
 		if cluster, changes := c.cluster(name, before, after, leaving, &o); changes {
@@ -302,6 +318,9 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		return out, false // a namespace that is not created any more stays
 	case is == nil:
 		out.Action, out.Reason = c.removal(name, after, leaving)
+		if old, err := c.overridden(c.old, out.old); err == nil {
+			out.Before = replicasIn(old, out.Before)
+		}
 		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
 			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
 		}
@@ -319,14 +338,21 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	return out, true
 }
 
-// create finds out whether overrides can be applied to a new object.
+// create finds the replicas of a new object, which overrides may set, and whether these can be applied.
 func (c *comparison) create(out *Cluster, o *Object) {
-	if len(c.next.Overrides) == 0 {
-		return
-	}
-	if _, _, err := out.Objects(); err != nil {
+	next, err := c.overridden(c.next, out.next)
+	if err != nil {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", out.Name, err))
 	}
+	out.After = replicasIn(next, out.After)
+}
+
+// overridden returns an object where there are overrides; nil where there are none.
+func (c *comparison) overridden(in *planner, object func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	if len(in.Overrides) == 0 {
+		return nil, nil
+	}
+	return object()
 }
 
 // update finds the fields of an object that change in a cluster, and reports whether there are any.
@@ -350,6 +376,9 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		if path.String() == "spec.replicas" { // also those that an override sets, or a policy keeps
 			out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After)
 		}
+	}
+	if field := manifest.Immutable(before, next); field != nil {
+		out.Action, out.After, out.Reason = ActionRefuse, out.Before, field.String()+" cannot be changed; delete the object there to have it made anew"
 	}
 	if hashed {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
@@ -440,8 +469,11 @@ func replicasOf(s *state, t *workv1alpha2.TargetCluster) int32 {
 	return t.Replicas
 }
 
-// replicasIn returns spec.replicas of an object, or otherwise.
+// replicasIn returns spec.replicas of an object, or otherwise if there is no object or it has none.
 func replicasIn(u *unstructured.Unstructured, otherwise int32) int32 {
+	if u == nil {
+		return otherwise
+	}
 	if n, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); found && err == nil {
 		return int32(n)
 	}

@@ -58,6 +58,8 @@ type World struct {
 	services map[string][]*unstructured.Unstructured
 	// changed are the policies and templates that a change wrote.
 	changed map[key]bool
+	// unread are those that a change wrote of which it is not known whether they exist.
+	unread map[key]bool
 	// lost are the clusters that a change made unreachable.
 	lost map[string]bool
 	// remarks are what is to be known of remarks.
@@ -69,9 +71,6 @@ type World struct {
 // notes returns what a reader of a plan needs to know.
 func (w *World) notes() []string {
 	out := slices.Concat(w.remarks, w.registries())
-	for _, g := range w.Gaps {
-		out = append(out, "not read, and not planned: "+g.String())
-	}
 	executes := func(c *clusterv1alpha1.Cluster) bool {
 		return slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 	}
@@ -150,8 +149,16 @@ func (w *World) copied() *World {
 	for _, p := range w.Policies {
 		out.setPolicy(p)
 	}
-	out.changed, out.lost = map[key]bool{}, map[string]bool{}
+	out.changed, out.unread, out.lost = map[key]bool{}, map[key]bool{}, map[string]bool{}
 	return &out
+}
+
+// missing returns the error for an object that was not read.
+func (w *World) missing(k key) error {
+	if w.Unreadable(k.Kind, k.namespace) {
+		return fmt.Errorf("%s cannot be read: ask for the right to list objects of its kind", k)
+	}
+	return fmt.Errorf("%s does not exist in the control plane", k)
 }
 
 // Change is a change of a federation.
@@ -294,7 +301,7 @@ func Scale(kind schema.GroupKind, namespace, name string, replicas int64) Change
 		k := key{kind, namespace, name}
 		t := w.templates[k]
 		if t == nil {
-			return fmt.Errorf("%s does not exist in the control plane", k)
+			return w.missing(k)
 		}
 		if _, found, err := unstructured.NestedInt64(t.Object, "spec", "replicas"); err != nil || !found {
 			return fmt.Errorf("%s has no field spec.replicas", k)

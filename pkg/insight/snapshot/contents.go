@@ -57,7 +57,14 @@ type Contents struct {
 	Kinds []Kind
 	// Hashed reports whether the values of Secrets are hashes.
 	Hashed bool
+	// Namespace is that of which a user reads objects who may not read those of all.
+	Namespace string
 	Gaps
+}
+
+// Unreadable reports whether objects of a kind in a namespace, which is empty for those without one, could not be read.
+func (c *Contents) Unreadable(kind, namespace string) bool {
+	return c.Lacks(kind) || namespace != c.Namespace && c.Lacks(kind+ofOthers)
 }
 
 // Kind is a kind of templates.
@@ -68,7 +75,7 @@ type Kind struct {
 
 // Contents reads the objects that decide what each cluster gets, and those of further kinds. It returns an error only if ctx ends.
 func (r *Reader) Contents(ctx context.Context, further []schema.GroupKind) (*Contents, error) {
-	c, in := &Contents{Now: r.Now()}, &reads{from: r.ControlPlane, whole: true}
+	c, in := &Contents{Now: r.Now(), Namespace: r.Namespace}, &reads{from: r.ControlPlane, whole: true}
 	var group, policies, bindings sync.WaitGroup
 	group.Go(func() { c.Clusters = in.clusters(ctx) })
 	bindings.Go(func() { c.Bindings = in.bindings(ctx, r.Namespace) })

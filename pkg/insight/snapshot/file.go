@@ -43,6 +43,7 @@ type file struct {
 	Kind          string            `json:"kind"`
 	SchemaVersion string            `json:"schemaVersion"`
 	Time          time.Time         `json:"time"`
+	Namespace     string            `json:"namespace,omitempty"`
 	Gaps          []string          `json:"gaps,omitempty"`
 	Kinds         []fileKindEntry   `json:"kinds"`
 	Objects       []json.RawMessage `json:"objects"`
@@ -64,7 +65,7 @@ func (c *Contents) Write(out io.Writer) error {
 		_, _ = fmt.Fprint(mac, value)
 		return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	}
-	f := file{Kind: fileKind, SchemaVersion: FileVersion, Time: c.Now, Kinds: []fileKindEntry{}}
+	f := file{Kind: fileKind, SchemaVersion: FileVersion, Time: c.Now, Namespace: c.Namespace, Kinds: []fileKindEntry{}}
 	for _, g := range c.Gaps {
 		f.Gaps = append(f.Gaps, g.String())
 	}
@@ -150,7 +151,7 @@ func Read(in io.Reader) (*Contents, error) {
 	if f.Kind != fileKind || f.SchemaVersion != FileVersion {
 		return nil, fmt.Errorf("kind %q, schemaVersion %q, want %q, %q: %w", f.Kind, f.SchemaVersion, fileKind, FileVersion, errVersion)
 	}
-	c := &Contents{Now: f.Time, Hashed: true}
+	c := &Contents{Now: f.Time, Namespace: f.Namespace, Hashed: true}
 	for _, g := range f.Gaps {
 		what, cause, _ := strings.Cut(g, ": ")
 		c.Gaps = append(c.Gaps, Gap{what, errors.New(cause)})

@@ -50,6 +50,9 @@ func WorkIn(cluster string) string { return "the Work in cluster " + cluster }
 // pageSize is the number of objects of a page of a list.
 const pageSize = 500
 
+// ofOthers follows what was read of one namespace only, as gaps name it.
+const ofOthers = " of other namespaces"
+
 // reads are reads of the control plane that run at the same time.
 type reads struct {
 	from client.Reader
@@ -96,7 +99,7 @@ func (r *reads) visible(ctx context.Context, what, namespace string, list client
 	err := r.pages(ctx, list, take)
 	if apierrors.IsForbidden(err) && namespace != "" {
 		if in := r.pages(ctx, list, take, client.InNamespace(namespace)); in == nil {
-			what += " of other namespaces"
+			what += ofOthers
 		}
 	}
 	r.note(ctx, what, err)
