@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -231,14 +232,38 @@ func (p *bindingPlane) quiet() {
 	}
 }
 
-func bindingNginx(volumes ...corev1.Volume) *appsv1.Deployment {
+// unmatched waits until the named objects, and no others, have one event each that no policy matches them.
+func (p *bindingPlane) unmatched(want ...string) {
+	p.Helper()
+	testenv.Eventually(p.T, bindingLimit, func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := p.client.List(ctx, &list); err != nil {
+			return err
+		}
+		var got []string
+		for i := range list.Items {
+			if e := &list.Items[i]; e.Message == "No policy match for resource" {
+				for range max(e.Count, 1) {
+					got = append(got, e.Type+" "+e.Reason+" "+e.InvolvedObject.Kind+"/"+e.InvolvedObject.Name)
+				}
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+func bindingNginx() *appsv1.Deployment {
 	labels := map[string]string{"app": "nginx"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nginx", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "nginx", Image: "nginx"}}, Volumes: volumes,
+				Containers: []corev1.Container{{Name: "nginx", Image: "nginx"}},
 			}},
 		},
 	}
@@ -292,6 +317,9 @@ func TestTemplateSide(t *testing.T) {
 		p.wrote(map[string]int{"PATCH resourcebindings": 1, "PATCH works": 2})
 	})
 
+	const noPolicy = "Warning ApplyPolicyFailed ConfigMap/"
+	p.must(p.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "alone"}}))
+	p.unmatched(noPolicy + "alone")
 	p.stop()
 	d := bindingNginx()
 	p.change(d, func() { d.Annotations["color"] = "blue" })
@@ -302,6 +330,9 @@ func TestTemplateSide(t *testing.T) {
 	p.stop()
 	p.start()
 	p.quiet()
+	p.must(p.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "later"}}))
+	// The event of the second one comes after the process could have repeated the first.
+	p.unmatched(noPolicy+"alone", noPolicy+"later")
 
 	p.Run("a type that appears is propagated", p.newType)
 	p.Run("a binding that is deleted by hand leaves its works to the next", p.bindingGone)

@@ -17,6 +17,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
 const memberNginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
@@ -34,6 +36,7 @@ func TestMemberSide(t *testing.T) {
 	f := newMemberFederation(t)
 	t.Logf("ready after %s", f.join(t))
 	t.Run("a restart writes nothing", f.restart)
+	t.Run("namespaces remain with what is in them", f.namespaces)
 	t.Run("a member that was restored from an older copy is compared again", f.restored)
 }
 
@@ -108,6 +111,46 @@ func (f *memberFederation) versions(t *testing.T) map[string]string {
 		}
 	}
 	return out
+}
+
+// namespaces deletes the Works of namespaces and of what is in them in one go.
+func (f *memberFederation) namespaces(t *testing.T) {
+	for name, stays := range map[string]bool{"vacant": false, "preserved": true, "foreign": true} {
+		ns := object(t, fmt.Sprintf(`{apiVersion: v1, kind: Namespace, metadata: {name: %s}}`, name))
+		must(t, f.client.Create(t.Context(), ns))
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-es-" + clusterName, Name: "namespace-" + name, Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer},
+		}}
+		f.fill(t, work, ns)
+		must(t, f.client.Create(t.Context(), work))
+		_, in := f.propagate(t, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: %s, name: ours}, data: {a: b}}`, name))
+		must(t, planetest.Change(t.Context(), f.client, in, func() { in.Spec.PreserveResourcesOnDeletion = new(name == "preserved") }))
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			return f.there.Get(ctx, client.ObjectKey{Namespace: name, Name: "ours"}, &corev1.ConfigMap{})
+		})
+		if name == "foreign" {
+			must(t, f.there.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "theirs"}}))
+		}
+		must(t, f.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace(name)))
+		must(t, f.client.Delete(t.Context(), in.DeepCopy()))
+		must(t, f.client.Delete(t.Context(), work))
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			if _, err := f.work(ctx, work); !apierrors.IsNotFound(err) {
+				return errors.Join(errors.New("the work is there"), err)
+			}
+			return nil
+		})
+		there := &corev1.Namespace{}
+		err := f.there.Get(t.Context(), client.ObjectKey{Name: name}, there)
+		if stays && (err != nil || there.DeletionTimestamp != nil || there.Labels[workv1alpha2.ManagedByKarmadaLabel] != "") {
+			t.Errorf("%s: %+v, %v", name, there.ObjectMeta, err)
+		} else if !stays && err == nil && there.DeletionTimestamp == nil {
+			t.Errorf("%s stays", name)
+		}
+		if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: name, Name: "ours"}, &corev1.ConfigMap{}); (err == nil) != (name == "preserved") {
+			t.Errorf("%s: its object: %v", name, err)
+		}
+	}
 }
 
 // restored has a member go back to a copy of its data, while the cluster stays Ready and

@@ -19,6 +19,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
@@ -155,5 +156,25 @@ func TestOverridden(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// A new cluster, whose execution namespace is created, gets every namespace.
+func TestChanged(t *testing.T) {
+	r := newReconciler(t, namespace("team", nil))
+	m2 := namespace("karmada-es-m2", nil)
+	for name, tc := range map[string]struct {
+		event templates.Event
+		want  []reconcile.Request
+	}{
+		"a namespace":                {templates.Event{New: namespace("other", nil)}, []reconcile.Request{request("other")}},
+		"a new cluster":              {templates.Event{New: m2}, []reconcile.Request{request("team")}},
+		"a cluster that was there":   {templates.Event{New: m2, Initial: true}, nil},
+		"a cluster that was changed": {templates.Event{Old: m2, New: m2}, nil},
+		"a reserved namespace":       {templates.Event{New: namespace("karmada-system", nil)}, nil},
+	} {
+		if got := r.changed(t.Context(), tc.event); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
 	}
 }
