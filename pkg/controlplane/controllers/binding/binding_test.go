@@ -19,6 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/status"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -81,7 +82,7 @@ func TestBinding_OneWorkPerCluster(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"Normal SyncWorkSucceed Sync work of ResourceBinding(default/nginx-deployment) successful.",
 		"Normal SyncWorkSucceed Sync work of ResourceBinding(default/nginx-deployment) successful.",
-	}, h.published()); diff != "" {
+	}, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -89,28 +90,21 @@ func TestBinding_OneWorkPerCluster(t *testing.T) {
 func TestBinding_SecondReconcileWritesNothing(t *testing.T) {
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
 	h.mustReconcile()
-	h.taken()
-	if got := h.published(); got != nil { // successes are recorded by the controllers that schedule and apply
+	if got := h.Events(); got != nil { // successes are recorded by the controllers that schedule and apply
 		t.Errorf("events %q", got)
 	}
 	h.r.owned.created = status.NewMemory[string, sets.Set[types.NamespacedName]](0) // a restart
-	h.mustReconcile()
-	if got := h.taken(); got != nil {
-		t.Errorf("writes %v", got)
-	}
-	if got := h.published(); got != nil {
-		t.Errorf("events %v", got)
-	}
+	h.Stable(h.mustReconcile)
 }
 
 func TestBinding_Moves(t *testing.T) {
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 3}))
 	h.mustReconcile()
 	name := h.work("m1").Name
-	h.taken()
+	h.Writes()
 	h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m2": 3}) })
 	h.mustReconcile()
-	if diff := cmp.Diff([]string{"create karmada-es-m2/" + name, "delete karmada-es-m1/" + name}, h.taken()); diff != "" {
+	if diff := cmp.Diff([]string{"create Work karmada-es-m2/" + name, "delete Work karmada-es-m1/" + name}, slices.Sorted(slices.Values(h.Writes()))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -137,10 +131,10 @@ func TestBinding_OnlyWhatDiffersIsPatched(t *testing.T) {
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
 	h.mustReconcile()
 	name, id := h.work("m1").Name, h.work("m1").Labels[workv1alpha2.WorkPermanentIDLabel]
-	h.taken()
+	h.Writes()
 	h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m1": 1, "m2": 1}) })
 	h.mustReconcile()
-	if diff := cmp.Diff([]string{"patch karmada-es-m1/" + name}, h.taken()); diff != "" {
+	if diff := cmp.Diff([]string{"patch Work karmada-es-m1/" + name}, h.Writes()); diff != "" {
 		t.Error(diff)
 	}
 	if got := h.work("m1").Labels[workv1alpha2.WorkPermanentIDLabel]; got != id {
@@ -208,18 +202,16 @@ func TestBinding_PreservedStateThatIsNoLabelValue(t *testing.T) {
 	})
 	h.mustReconcile()
 	var got metav1.PartialObjectMetadata
-	if err := json.Unmarshal(h.work("m2").Spec.Workload.Manifests[0].Raw, &got); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(json.Unmarshal(h.work("m2").Spec.Workload.Manifests[0].Raw, &got))
 	if l := got.Labels; l["good"] != "5" || l["bad"] != "" || l["long"] != "" {
 		t.Errorf("the labels are %v", l)
 	}
 	want := "Warning InjectStateFailed Preserved state is not injected in cluster m2, because it is no value of a label: bad, long."
-	if got := h.published(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
+	if got := h.Events(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
 		t.Errorf("events: %q", got)
 	}
 	h.mustReconcile()
-	if got := h.published(); len(got) != 0 {
+	if got := h.Events(); len(got) != 0 {
 		t.Errorf("recorded again: %q", got)
 	}
 }
@@ -233,25 +225,18 @@ func TestBinding_DeletionRemovesEveryWork(t *testing.T) {
 				for _, cluster := range []string{"m1", "m2"} {
 					w := h.work(cluster)
 					delete(w.Labels, workv1alpha2.ResourceBindingPermanentIDLabel)
-					if err := h.client.Update(t.Context(), w); err != nil {
-						t.Fatal(err)
-					}
+					h.Must(h.Stored.Update(t.Context(), w))
 				}
 			}
-			b := h.r.scope.New()
-			if err := h.client.Get(t.Context(), h.key, b); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.client.Delete(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
+			b := h.current()
+			h.Must(h.Stored.Delete(t.Context(), b))
 			h.mustReconcile()
 			for _, cluster := range []string{"m1", "m2"} {
 				if h.work(cluster).DeletionTimestamp == nil {
 					t.Errorf("the work of %s stays", cluster)
 				}
 			}
-			if err := h.client.Get(t.Context(), h.key, b); client.IgnoreNotFound(err) != nil || err == nil {
+			if err := h.Stored.Get(t.Context(), h.key, b); client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("the binding stays: %v", err)
 			}
 		})
@@ -261,7 +246,7 @@ func TestBinding_DeletionRemovesEveryWork(t *testing.T) {
 func TestBinding_TemplateGone(t *testing.T) {
 	h := newHarness(t, nil, resourceBinding(map[string]int32{"m1": 1}))
 	h.mustReconcile()
-	if got := h.taken(); got != nil {
+	if got := h.Writes(); got != nil {
 		t.Errorf("writes %v", got)
 	}
 }
@@ -278,7 +263,7 @@ func TestBinding_OneClusterFailingDoesNotStopOthers(t *testing.T) {
 	if diff := cmp.Diff([]string{"m2"}, h.clustersWithWorks()); diff != "" {
 		t.Error(diff)
 	}
-	got := h.published()
+	got := h.Events()
 	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning SyncWorkFailed") || !strings.HasPrefix(got[1], "Warning SyncWorkFailed") {
 		t.Errorf("events %q", got)
 	}
@@ -350,17 +335,10 @@ func TestBinding_ReleasedObjectsStayAsTheyAre(t *testing.T) {
 	b := resourceBinding(map[string]int32{"m1": 1, "m2": 1})
 	h := newHarness(t, deployment(), b, op)
 	h.mustReconcile()
-	if err := h.client.Delete(t.Context(), op); err != nil {
-		t.Fatal(err)
-	}
-	released := &workv1alpha2.ResourceBinding{}
-	if err := h.client.Get(t.Context(), h.key, released); err != nil {
-		t.Fatal(err)
-	}
-	delete(released.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
-	if err := h.client.Update(t.Context(), released); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), op))
+	memory.Change(h.Env, h.key, func(b *workv1alpha2.ResourceBinding) {
+		delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
+	})
 	h.mustReconcile()
 	if got := manifestOf(t, h.work("m1")).GetAnnotations()["where"]; got != "here" {
 		t.Errorf("the override was taken back: %q", got)
@@ -387,23 +365,16 @@ func TestBinding_ReleasedObjectsFollowTheirBinding(t *testing.T) {
 			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 2}), tc.override)
 			h.mustReconcile()
 			recorded := h.work("m1").Annotations[policyv1alpha1.AppliedOverridesAnnotation]
-			if err := h.client.Delete(t.Context(), tc.override); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Delete(t.Context(), tc.override))
 			edited := deployment()
 			edited.SetGeneration(5)
 			edited.SetLabels(map[string]string{"edited": "true"})
 			h.setTemplates(edited)
-			b := &workv1alpha2.ResourceBinding{}
-			if err := h.client.Get(t.Context(), h.key, b); err != nil {
-				t.Fatal(err)
-			}
-			delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
-			b.Spec.Clusters, b.Spec.PreserveResourcesOnDeletion = targets(map[string]int32{"m1": 3}), new(true)
-			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}
-			if err := h.client.Update(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
+			memory.Change(h.Env, h.key, func(b *workv1alpha2.ResourceBinding) {
+				delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
+				b.Spec.Clusters, b.Spec.PreserveResourcesOnDeletion = targets(map[string]int32{"m1": 3}), new(true)
+				b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}
+			})
 			h.mustReconcile()
 			w := h.work("m1")
 			if !*w.Spec.SuspendDispatching || !*w.Spec.PreserveResourcesOnDeletion || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != recorded {
@@ -414,11 +385,7 @@ func TestBinding_ReleasedObjectsFollowTheirBinding(t *testing.T) {
 				obj.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotation] != "4" {
 				t.Errorf("%d replicas, want %d, in %v", n, tc.replicas, obj.Object)
 			}
-			h.taken()
-			h.mustReconcile()
-			if got := h.taken(); got != nil {
-				t.Errorf("writes %v", got)
-			}
+			h.Stable(h.mustReconcile)
 		})
 	}
 }
@@ -440,9 +407,7 @@ func TestBinding_OverridesAreAppliedRecordedAndTakenBack(t *testing.T) {
 	if requests := h.mapper().overridden(t.Context(), op); len(requests) != 1 || requests[0].NamespacedName != h.key {
 		t.Errorf("the policy wakes %v", requests)
 	}
-	if err := h.client.Delete(t.Context(), op); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), op))
 	h.mustReconcile()
 	w = h.work("m1")
 	if _, ok := manifestOf(t, w).GetAnnotations()["where"]; ok {
@@ -466,7 +431,7 @@ func TestBinding_FailingOverrideIsReported(t *testing.T) {
 		t.Error(diff)
 	}
 	want := "Warning ApplyOverridePolicyFailed Apply override policy(default/op) for cluster(m1) failed."
-	if got := h.published(); !slices.Contains(got, want) {
+	if got := h.Events(); !slices.Contains(got, want) {
 		t.Errorf("events %q", got)
 	}
 }
@@ -477,9 +442,7 @@ func TestBinding_ForeignWorkIsNotTaken(t *testing.T) {
 	w := h.work("m1")
 	w.Annotations[workv1alpha2.ResourceBindingNameAnnotation] = "other"
 	delete(w.Labels, workv1alpha2.ResourceBindingPermanentIDLabel)
-	if err := h.client.Update(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), w))
 	if _, err := h.reconcile(); err == nil || !strings.Contains(err.Error(), works.ErrForeign.Error()) {
 		t.Errorf("got error %v", err)
 	}
@@ -512,7 +475,7 @@ func TestBinding_ClusterScope(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"Normal SyncWorkSucceed Sync work of ClusterResourceBinding(system.foo.bar-clusterrole) successful.",
 		"Normal SyncWorkSucceed Sync work of ClusterResourceBinding(system.foo.bar-clusterrole) successful.",
-	}, h.published()); diff != "" {
+	}, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 }

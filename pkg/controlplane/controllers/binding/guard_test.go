@@ -45,12 +45,8 @@ func workOf(namespace, name, id, bindingNamespace, bindingName string, manifest 
 // clustersThatKeepWorks returns the clusters with Works that are not being deleted.
 func (h *harness) clustersThatKeepWorks() []string {
 	h.Helper()
-	list := &workv1alpha1.WorkList{}
-	if err := h.client.List(h.Context(), list); err != nil {
-		h.Fatal(err)
-	}
 	var out []string
-	for _, w := range list.Items {
+	for _, w := range h.works() {
 		if w.DeletionTimestamp == nil {
 			out = append(out, strings.TrimPrefix(w.Namespace, "karmada-es-"))
 		}
@@ -61,11 +57,7 @@ func (h *harness) clustersThatKeepWorks() []string {
 
 func (h *harness) deliverable() *metav1.Condition {
 	h.Helper()
-	b := h.r.scope.New()
-	if err := h.client.Get(h.Context(), h.key, b); err != nil {
-		h.Fatal(err)
-	}
-	return meta.FindStatusCondition(b.GetStatus().Conditions, workv1alpha2.Deliverable)
+	return meta.FindStatusCondition(h.current().GetStatus().Conditions, workv1alpha2.Deliverable)
 }
 
 func TestReconcile_RefusesForeignTemplates(t *testing.T) {
@@ -105,14 +97,10 @@ func TestReconcile_RefusesForeignTemplates(t *testing.T) {
 			if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != tc.reason || condition.Message == "" {
 				t.Errorf("condition %+v", condition)
 			}
-			if got := h.published(); len(got) != 1 || !strings.Contains(got[0], ReasonNotDeliverable) {
+			if got := h.Events(); len(got) != 1 || !strings.Contains(got[0], ReasonNotDeliverable) {
 				t.Errorf("events %q", got)
 			}
-			h.taken()
-			h.mustReconcile()
-			if got := h.taken(); len(got) > 0 {
-				t.Errorf("a second reconcile writes %v", got)
-			}
+			h.Stable(h.mustReconcile)
 			// It delivers when it refers to what it may deliver.
 			h.setTemplates(deployment())
 			h.change(func(spec *workv1alpha2.ResourceBindingSpec) {
@@ -168,16 +156,9 @@ func TestReconcile_WorksOfAnotherBindingStay(t *testing.T) {
 	clusterWide.Annotations = map[string]string{workv1alpha2.ClusterResourceBindingAnnotation: "x-clusterrole"}
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1}), theirs, clusterWide)
 	h.mustReconcile()
-	b := h.r.scope.New()
-	if err := h.client.Get(t.Context(), h.key, b); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), h.current()))
 	h.mustReconcile()
-	got := h.clustersThatKeepWorks()
-	if diff := cmp.Diff([]string{"m2", "m3"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"m2", "m3"}, h.clustersThatKeepWorks()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -187,16 +168,11 @@ func TestReconcile_HoldsBindingsMadeByHand(t *testing.T) {
 	b.Finalizers = []string{"example.io/theirs"}
 	h := newHarness(t, deployment(), b)
 	h.mustReconcile()
-	stored := h.r.scope.New()
-	if err := h.client.Get(t.Context(), h.key, stored); err != nil {
-		t.Fatal(err)
-	}
+	stored := h.current()
 	if diff := cmp.Diff([]string{"example.io/theirs", workv1alpha2.BindingControllerFinalizer}, stored.GetFinalizers()); diff != "" {
 		t.Error(diff)
 	}
-	if err := h.client.Delete(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), stored))
 	h.mustReconcile()
 	if got := h.clustersThatKeepWorks(); len(got) > 0 {
 		t.Errorf("works in %v", got)
@@ -279,9 +255,7 @@ func TestReconcile_OverridesOfTheIdentityStopAtOnce(t *testing.T) {
 	if condition == nil || condition.Reason != delivery.ReasonOverrideForbidden || !strings.Contains(condition.Message, "override policy(default/p) for cluster(m1)") {
 		t.Errorf("condition %+v", condition)
 	}
-	if err := h.client.Delete(t.Context(), replacing("m1", "", "")); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), replacing("m1", "", "")))
 	h.mustReconcile()
 	if condition := h.deliverable(); condition != nil {
 		t.Errorf("condition %+v", condition)
@@ -392,12 +366,8 @@ func TestReconcile_OverridesBeyondTheBudgetAreNotRetried(t *testing.T) {
 	if condition := h.deliverable(); condition == nil || condition.Reason != delivery.ReasonOverrideTooLarge {
 		t.Errorf("condition %+v", condition)
 	}
-	if err := h.client.Delete(t.Context(), large); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), large))
+	h.Must(h.Stored.Delete(t.Context(), &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}))
 	h.mustReconcile()
 	if condition := h.deliverable(); condition != nil {
 		t.Errorf("condition %+v", condition)

@@ -75,7 +75,7 @@ func TestKeep_OfABindingThatIsDeleted(t *testing.T) {
 			h.mustReconcile()
 			got := deleted
 			b := resourceBinding(nil)
-			if err := h.client.Get(t.Context(), h.key, b); err == nil {
+			if err := h.Stored.Get(t.Context(), h.key, b); err == nil {
 				if len(b.Status.Conditions) != 1 || b.Status.Conditions[0].Reason != delivery.ReasonTypeDeleted {
 					t.Fatalf("the conditions are %v", b.Status.Conditions)
 				}
@@ -128,28 +128,15 @@ func (f *facts) harness(t *testing.T, created metav1.Time) *harness {
 	return h
 }
 
-func (h *harness) named() client.Object {
-	b := h.r.scope.New()
-	b.SetNamespace(h.key.Namespace)
-	b.SetName(h.key.Name)
-	return b
-}
-
 // kept returns the number of Works that are not being deleted.
 func (h *harness) kept() int {
 	h.Helper()
-	list := &workv1alpha1.WorkList{}
-	if err := h.client.List(h.Context(), list); err != nil {
-		h.Fatal(err)
-	}
-	return len(slices.DeleteFunc(list.Items, func(w workv1alpha1.Work) bool { return w.DeletionTimestamp != nil }))
+	return len(slices.DeleteFunc(h.works(), func(w workv1alpha1.Work) bool { return w.DeletionTimestamp != nil }))
 }
 
 func (h *harness) deleteBinding() {
 	h.Helper()
-	if err := h.client.Delete(h.Context(), h.named()); err != nil {
-		h.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(h.Context(), h.current()))
 }
 
 // The template goes after its binding left the Works, before there is a next one.
@@ -158,14 +145,9 @@ func TestKeep_NotWithoutATemplate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2}))
 			h.mustReconcile()
-			b := h.named()
-			if err := h.client.Get(t.Context(), h.key, b); err != nil {
-				t.Fatal(err)
-			}
+			b := h.current()
 			b.SetFinalizers(nil)
-			if err := h.client.Update(t.Context(), b); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Update(t.Context(), b))
 			h.deleteBinding()
 			if !remains {
 				h.setTemplates()

@@ -1,18 +1,14 @@
 package binding
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 func TestReconcile_WorksThatAreTooLargeAreNotRetried(t *testing.T) {
@@ -27,15 +23,7 @@ func TestReconcile_WorksThatAreTooLargeAreNotRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}))
-			refusing := interceptor.NewClient(h.client, interceptor.Funcs{
-				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-					if obj.GetNamespace() == "karmada-es-m1" {
-						return tc.refused
-					}
-					return c.Create(ctx, obj, opts...)
-				},
-			})
-			h.r.writer.works = works.NewWriter(refusing, h.client)
+			h.FailOn("create Work karmada-es-m1/", tc.refused)
 			if _, err := h.reconcile(); err == nil || errors.Is(err, reconcile.TerminalError(nil)) != tc.permanent {
 				t.Errorf("got %v", err)
 			}
@@ -43,7 +31,7 @@ func TestReconcile_WorksThatAreTooLargeAreNotRetried(t *testing.T) {
 			if tc.permanent != (condition != nil && condition.Reason == delivery.ReasonWorkTooLarge && strings.Contains(condition.Message, "karmada-es-m1")) {
 				t.Errorf("condition %+v", condition)
 			}
-			h.r.writer.works = works.NewWriter(h.client, h.client)
+			h.Before = nil
 			h.mustReconcile()
 			if condition := h.deliverable(); condition != nil {
 				t.Errorf("condition %+v", condition)

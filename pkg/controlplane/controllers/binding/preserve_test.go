@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -36,13 +37,7 @@ func TestBinding_PreservesWhereReferrersDo(t *testing.T) {
 		b := resourceBinding(map[string]int32{"m1": 3, "m2": 3, "m3": 3})
 		h := newHarness(t, deployment(), b)
 		h.mustReconcile()
-		if err := h.client.Get(t.Context(), h.key, b); err != nil {
-			t.Fatal(err)
-		}
-		metav1.SetMetaDataAnnotation(&b.ObjectMeta, key, "m1,m2")
-		if err := h.client.Update(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+		memory.Change(h.Env, h.key, func(b *workv1alpha2.ResourceBinding) { metav1.SetMetaDataAnnotation(&b.ObjectMeta, key, "m1,m2") })
 		h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m2": 3}) })
 		h.mustReconcile()
 		for cluster, want := range map[string]bool{"m1": true, "m2": true, "m3": false} {

@@ -1,22 +1,19 @@
 package binding
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // wideHarness returns a harness with a binding of n targets, w000 and so on.
@@ -26,7 +23,7 @@ func wideHarness(t *testing.T, n int) *harness {
 	var stored []client.Object
 	for i := range n {
 		name := fmt.Sprintf("w%03d", i)
-		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		stored = append(stored, build.Cluster(name))
 		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name, Replicas: 1})
 	}
 	return newHarness(t, deployment(), b, stored...)
@@ -42,7 +39,7 @@ func (h *harness) slices() []int {
 		if err != nil {
 			h.Fatal(err)
 		}
-		wrote := h.taken()
+		wrote := h.Writes()
 		if seen.HasAny(wrote...) {
 			h.Errorf("slice %d writes again what an earlier one wrote", len(out))
 		}
@@ -52,15 +49,6 @@ func (h *harness) slices() []int {
 			return out
 		}
 	}
-}
-
-func (h *harness) works() []workv1alpha1.Work {
-	h.Helper()
-	list := &workv1alpha1.WorkList{}
-	if err := h.client.List(h.Context(), list); err != nil {
-		h.Fatal(err)
-	}
-	return list.Items
 }
 
 func (h *harness) wantSlices(total int) {
@@ -88,7 +76,7 @@ func TestReconcile_WideBindingGivesItsWorkerBack(t *testing.T) {
 	if _, err := h.reconcile(); err != nil { // one slice, and then another change
 		t.Fatal(err)
 	}
-	h.taken()
+	h.Writes()
 	h.change(func(spec *workv1alpha2.ResourceBindingSpec) { spec.PreserveResourcesOnDeletion = new(false) })
 	h.slices()
 	for i := range n {
@@ -96,23 +84,21 @@ func TestReconcile_WideBindingGivesItsWorkerBack(t *testing.T) {
 			t.Fatalf("the work in w%03d has the spec from before", i)
 		}
 	}
-	h.taken()
+	h.Writes()
 	h.change(func(spec *workv1alpha2.ResourceBindingSpec) { spec.Clusters = spec.Clusters[:1] })
 	for range n { // the finalizers keep the Works, so deletions are requested again
 		list := h.works()
 		for i := range list {
 			if list[i].DeletionTimestamp != nil {
 				list[i].Finalizers = nil
-				if err := h.client.Update(t.Context(), &list[i]); err != nil {
-					t.Fatal(err)
-				}
+				h.Must(h.Stored.Update(t.Context(), &list[i]))
 			}
 		}
 		result, err := h.reconcile()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if wrote := h.taken(); len(wrote) > slice {
+		if wrote := h.Writes(); len(wrote) > slice {
 			t.Errorf("%d works are deleted at once", len(wrote))
 		}
 		if result.RequeueAfter == 0 {
@@ -130,14 +116,12 @@ func TestReconcile_WideBindingWithRefusedWorks(t *testing.T) {
 	const n = 3 * slice
 	h := wideHarness(t, n)
 	refused := errors.New("refused")
-	h.r.writer.works = works.NewWriter(interceptor.NewClient(h.client, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if obj.GetNamespace() < "karmada-es-w070" {
-				return refused
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-	}), h.client)
+	h.Before = func(request string) error {
+		if strings.HasPrefix(request, "create Work ") && request < "create Work karmada-es-w070" {
+			return refused
+		}
+		return nil
+	}
 	for range 10 {
 		result, err := h.reconcile()
 		if err == nil && result.RequeueAfter == 0 {

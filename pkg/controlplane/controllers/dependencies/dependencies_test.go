@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgotesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -37,69 +36,42 @@ import (
 
 // harness runs the reconciler by hand on a control plane in memory.
 type harness struct {
-	*testing.T
-	client  client.WithWatch
+	*memory.Env
 	cluster *templatestest.Cluster
 	r       *reconciler
-	events  chan string
 }
 
 func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
-		WithIndex(&workv1alpha2.ResourceBinding{}, followsIndex, follows).
-		WithIndex(&workv1alpha2.ResourceBinding{}, dependsIndex, depends).Build()
-	recorder := record.NewFakeRecorder(100)
-	cluster := templatestest.New(t, objs)
-	return &harness{T: t, client: c, cluster: cluster, events: recorder.Events, r: newReconciler(
-		&env.Env{Client: c, Live: c, Store: cluster.Store, Interpreter: interpreter.New(), Clock: clock.RealClock{}}, events.New(recorder),
-	)}
+	h := &harness{Env: memory.New(t, stored...), cluster: templatestest.New(t, objs)}
+	h.Index(&workv1alpha2.ResourceBinding{}, followsIndex, follows)
+	h.Index(&workv1alpha2.ResourceBinding{}, dependsIndex, depends)
+	h.r = newReconciler(
+		&env.Env{Client: h.Client, Live: h.Client, Store: h.cluster.Store, Interpreter: interpreter.New(), Clock: clock.RealClock{}}, events.New(h.Recorder),
+	)
+	return h
 }
 
 func (h *harness) reconcile(name string) {
 	h.Helper()
-	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
-	if _, err := h.r.Reconcile(h.Context(), req); err != nil {
-		h.Fatal(err)
-	}
+	h.MustReconcile(h.r, memory.Key("default", name))
 }
 
 func (h *harness) binding(name string) *workv1alpha2.ResourceBinding {
 	h.Helper()
-	b := &workv1alpha2.ResourceBinding{}
-	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); err != nil {
-		h.Fatal(err)
-	}
-	return b
+	return memory.Get[*workv1alpha2.ResourceBinding](h.Env, memory.Key("default", name))
 }
 
 func (h *harness) change(name string, change func(*workv1alpha2.ResourceBinding)) {
 	h.Helper()
-	b := h.binding(name)
-	change(b)
-	if err := h.client.Update(h.Context(), b); err != nil {
-		h.Fatal(err)
-	}
-}
-
-func (h *harness) published() []string {
-	var out []string
-	for {
-		select {
-		case e := <-h.events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
+	memory.Change(h.Env, memory.Key("default", name), change)
 }
 
 func configMap(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "5"},
-		"data":     map[string]any{"a": "b"},
-	}}
+	obj := build.Object("v1", "ConfigMap", "default", name)
+	obj.SetResourceVersion("5")
+	obj.Object["data"] = map[string]any{"a": "b"}
+	return obj
 }
 
 // deployment refers to config maps.
@@ -108,13 +80,11 @@ func deployment(name string, configMaps ...string) *unstructured.Unstructured {
 	for _, cm := range configMaps {
 		volumes = append(volumes, map[string]any{"name": cm, "configMap": map[string]any{"name": cm}})
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "5"},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
-			"containers": []any{map[string]any{"name": "c", "image": "i"}}, "volumes": volumes,
-		}}},
-	}}
+	obj := build.Object("apps/v1", "Deployment", "default", name)
+	obj.Object["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "c", "image": "i"}}, "volumes": volumes,
+	}}}
+	return obj
 }
 
 func bindingOf(template string, clusters ...string) *workv1alpha2.ResourceBinding {
@@ -174,16 +144,10 @@ func TestReconcile_AttachesWhatTheTemplateRefersTo(t *testing.T) {
 	if diff := cmp.Diff(want, attached.Spec); diff != "" {
 		t.Error(diff)
 	}
-	if got := h.published(); len(got) != 2 {
+	if got := h.Events(); len(got) != 2 {
 		t.Errorf("events %q", got)
 	}
-	h.reconcile("nginx-deployment")
-	if got := h.published(); got != nil {
-		t.Errorf("events of a second reconcile: %q", got)
-	}
-	if again := h.binding("conf-configmap"); again.ResourceVersion != attached.ResourceVersion {
-		t.Error("a second reconcile writes")
-	}
+	h.Stable(func() { h.reconcile("nginx-deployment") })
 }
 
 // An attached binding that is deleted by hand is created again, and one that no longer
@@ -206,9 +170,7 @@ func TestReconcile_RestoresWhatFollows(t *testing.T) {
 		}
 	}
 	h.change("conf-configmap", func(b *workv1alpha2.ResourceBinding) { b.Finalizers = nil })
-	if err := h.client.Delete(t.Context(), good); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), good))
 	if !detached().Delete(event.DeleteEvent{Object: good}) {
 		t.Error("a deletion is not passed")
 	}
@@ -246,9 +208,8 @@ func TestReconcile_WaitsForTheScheduler(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	h.r.pending = delivery.NewPending(now)
 	h.reconcile("nginx-deployment")
-	list := &workv1alpha2.ResourceBindingList{}
-	if err := h.client.List(t.Context(), list); err != nil || len(list.Items) != 1 {
-		t.Fatalf("%d bindings, %v", len(list.Items), err)
+	if list := memory.List[*workv1alpha2.ResourceBindingList](h.Env); len(list.Items) != 1 {
+		t.Fatalf("%d bindings", len(list.Items))
 	}
 	now.SetTime(now.Now().Add(delivery.SchedulerWait))
 	h.reconcile("nginx-deployment")
@@ -270,9 +231,7 @@ func TestReconcile_DetachesWhenItEnds(t *testing.T) {
 			h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false })
 		},
 		"the binding is deleted": func(h *harness) {
-			if err := h.client.Delete(h.Context(), h.binding("nginx-deployment")); err != nil {
-				h.Fatal(err)
-			}
+			h.Must(h.Stored.Delete(h.Context(), h.binding("nginx-deployment")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +244,7 @@ func TestReconcile_DetachesWhenItEnds(t *testing.T) {
 				t.Errorf("labels %v, spec %+v", attached.Labels, attached.Spec)
 			}
 			b := &workv1alpha2.ResourceBinding{}
-			if err := h.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}, b); err == nil && dependency.Held(b) {
+			if err := h.Stored.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}, b); err == nil && dependency.Held(b) {
 				t.Error("the finalizer stays")
 			}
 		})
@@ -312,7 +271,7 @@ func TestReconcile_SeveralReferrers(t *testing.T) {
 	b.Spec.PreserveResourcesOnDeletion = new(true)
 	h := newHarness(t, []*unstructured.Unstructured{deployment("a", "conf"), deployment("b", "conf"), configMap("conf")}, a, b)
 	h.reconcile("a-deployment")
-	h.published()
+	h.Events()
 	h.change("conf-configmap", func(b *workv1alpha2.ResourceBinding) { b.UID = "uid-attached" })
 	h.reconcile("b-deployment")
 	attached := h.binding("conf-configmap")
@@ -324,7 +283,7 @@ func TestReconcile_SeveralReferrers(t *testing.T) {
 	}
 	want := "Warning DependencyPolicyConflict Dependency policy conflict detected: " +
 		"ConflictResolution conflicted (Overwrite vs Abort); PreserveResourcesOnDeletion conflicted (true vs false)."
-	if got := h.published(); !strings.Contains(strings.Join(got, "\n"), want) {
+	if got := h.Events(); !strings.Contains(strings.Join(got, "\n"), want) {
 		t.Errorf("events %q", got)
 	}
 }
@@ -384,7 +343,7 @@ func TestReferrers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, req := range referrers(t.Context(), h.client, tc.event) {
+			for _, req := range referrers(t.Context(), h.Client, tc.event) {
 				got = append(got, req.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -472,10 +431,7 @@ func TestReconcile_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
 	if attached.Spec.Resource.APIVersion != "v1" || len(attached.Spec.RequiredBy) != 1 {
 		t.Errorf("attached: %+v", attached.Spec)
 	}
-	h.reconcile("nginx-deployment")
-	if again := h.binding(suffixed); again.ResourceVersion != attached.ResourceVersion {
-		t.Error("a second look wrote")
-	}
+	h.Stable(func() { h.reconcile("nginx-deployment") })
 	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false })
 	h.reconcile("nginx-deployment")
 	if left := h.binding(suffixed); len(left.Spec.RequiredBy) != 0 {
@@ -509,13 +465,9 @@ func TestReconcile_DependenciesOfAnotherNamespaceAreRefused(t *testing.T) {
 		{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: "m1"},
 	}}
 	h.reconcile("nginx-deployment")
-	list := &workv1alpha2.ResourceBindingList{}
-	if err := h.client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for i := range list.Items {
-		got = append(got, list.Items[i].Namespace+"/"+list.Items[i].Name)
+	for _, b := range memory.List[*workv1alpha2.ResourceBindingList](h.Env).Items {
+		got = append(got, b.Namespace+"/"+b.Name)
 	}
 	if diff := cmp.Diff([]string{"default/conf-configmap", "default/nginx-deployment"}, got); diff != "" {
 		t.Error(diff)
@@ -523,7 +475,7 @@ func TestReconcile_DependenciesOfAnotherNamespaceAreRefused(t *testing.T) {
 	if diff := cmp.Diff(1, len(recorded(h.binding("nginx-deployment")))); diff != "" {
 		t.Error(diff)
 	}
-	if events := strings.Join(h.published(), "\n"); !strings.Contains(events, "dependency on ConfigMap other/theirs") || !strings.Contains(events, ReasonSyncFailed) {
+	if events := strings.Join(h.Events(), "\n"); !strings.Contains(events, "dependency on ConfigMap other/theirs") || !strings.Contains(events, ReasonSyncFailed) {
 		t.Errorf("events %q", events)
 	}
 }
@@ -557,8 +509,7 @@ func TestReconcile_ForeignTemplateHasNoDependencies(t *testing.T) {
 	b.Spec.Resource.Namespace = "other"
 	h := newHarness(t, []*unstructured.Unstructured{template, foreign}, b)
 	h.reconcile("nginx-deployment")
-	list := &workv1alpha2.ResourceBindingList{}
-	if err := h.client.List(t.Context(), list); err != nil || len(list.Items) != 1 {
-		t.Errorf("%d bindings, %v", len(list.Items), err)
+	if list := memory.List[*workv1alpha2.ResourceBindingList](h.Env); len(list.Items) != 1 {
+		t.Errorf("%d bindings", len(list.Items))
 	}
 }

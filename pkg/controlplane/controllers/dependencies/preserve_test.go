@@ -87,9 +87,7 @@ func TestReconcile_WhatIsPreservedKeepsItsDependencies(t *testing.T) {
 	b.Spec.PreserveResourcesOnDeletion = new(true)
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, b, build.Cluster("m1"))
 	h.reconcile("nginx-deployment")
-	if err := h.client.Delete(h.Context(), h.binding("nginx-deployment")); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(h.Context(), h.binding("nginx-deployment")))
 	h.reconcile("nginx-deployment")
 	attached := h.binding("conf-configmap")
 	if attached.Spec.PreserveResourcesOnDeletion != nil || !dependency.Preserves(attached, "m1") || dependency.Preserves(attached, "gone") {

@@ -1,10 +1,8 @@
 package detector
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,20 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -39,23 +32,11 @@ import (
 
 // harness runs the reconcilers by hand on a control plane in memory.
 type harness struct {
-	*testing.T
+	*memory.Env
 	cluster *templatestest.Cluster
-	client  client.WithWatch
 	det     *detector
-	clock   *clocktesting.FakeClock
-	events  chan string
 	// later holds what is enqueued after a duration.
 	later map[templateKey]time.Duration
-
-	mu     sync.Mutex
-	writes []string
-}
-
-func (h *harness) note(write string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.writes = append(h.writes, write)
 }
 
 // preemption returns a set of the gate PropagationPolicyPreemption.
@@ -69,32 +50,19 @@ func preemption(on bool) *gates.Gates {
 
 func newHarness(t *testing.T, gates *gates.Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
 	t.Helper()
-	h := &harness{
-		T: t, cluster: templatestest.New(t, objs),
-		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
-	}
-	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			h.note("create " + obj.GetName())
-			return c.Create(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			h.note("patch " + obj.GetName())
-			return c.Patch(ctx, obj, p, opts...)
-		},
-	})
+	h := &harness{Env: memory.New(t, stored...), cluster: templatestest.New(t, objs)}
 	for _, s := range scope.Policies() {
-		b = b.WithIndex(s.New(), selectorIndex, controllers.Index(selectorKeys)).WithIndex(s.New(), dependsIndex, controllers.Index(dependsKeys))
+		h.Index(s.New(), selectorIndex, controllers.Index(selectorKeys))
+		h.Index(s.New(), dependsIndex, controllers.Index(dependsKeys))
 	}
-	b = b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
+	h.Index(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
 		return []string{string(obj.(*corev1.Event).InvolvedObject.UID)}
-	}).WithIndex(&corev1.Event{}, "reason", func(obj client.Object) []string { return []string{obj.(*corev1.Event).Reason} })
-	h.client = b.WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).Build()
-	recorder := record.NewFakeRecorder(100)
-	h.events = recorder.Events
+	})
+	h.Index(&corev1.Event{}, "reason", func(obj client.Object) []string { return []string{obj.(*corev1.Event).Reason} })
+	h.Index(&workv1alpha1.Work{}, workIndex, workKeys)
 	h.det = newDetector(&env.Env{
-		Client: h.client, Live: h.client, Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Metrics: prometheus.NewRegistry(), Clock: h.clock,
-	}, events.New(recorder))
+		Client: h.Client, Live: h.Client, Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Metrics: prometheus.NewRegistry(), Clock: h.Clock,
+	}, events.New(h.Recorder))
 	h.later = map[templateKey]time.Duration{}
 	h.det.source.queue.start(delayed{
 		workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})), h.later,
@@ -207,9 +175,7 @@ func (h *harness) reconcile(key templateKey) error {
 
 func (h *harness) mustReconcile(key templateKey) {
 	h.Helper()
-	if err := h.reconcile(key); err != nil {
-		h.Fatal(err)
-	}
+	h.Must(h.reconcile(key))
 }
 
 // policies returns the reconciler of the policies of a scope.
@@ -225,17 +191,13 @@ func (h *harness) reconcilePolicy(p policyv1alpha1.Policy) error {
 
 func (h *harness) binding(name string) *workv1alpha2.ResourceBinding {
 	h.Helper()
-	b := &workv1alpha2.ResourceBinding{}
-	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); err != nil {
-		h.Fatal(err)
-	}
-	return b
+	return memory.Get[*workv1alpha2.ResourceBinding](h.Env, memory.Key("default", name))
 }
 
 func (h *harness) noBinding(name string) {
 	h.Helper()
 	b := &workv1alpha2.ResourceBinding{}
-	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := h.Stored.Get(h.Context(), memory.Key("default", name), b); client.IgnoreNotFound(err) != nil || err == nil {
 		h.Errorf("binding %s: got error %v", name, err)
 	}
 }
@@ -251,19 +213,6 @@ func (h *harness) queued() []templateKey {
 	return out
 }
 
-// published returns the events since the last call.
-func (h *harness) published() []string {
-	var out []string
-	for {
-		select {
-		case e := <-h.events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
-}
-
 // wrote returns the writes since the last call: claims first.
 func (h *harness) wrote() []string {
 	var out []string
@@ -274,7 +223,15 @@ func (h *harness) wrote() []string {
 		}
 	}
 	h.cluster.Dynamic.ClearActions()
-	out = append(out, h.writes...)
-	h.writes = nil
-	return out
+	return append(out, h.Writes()...)
+}
+
+// stable fails the test if another reconciliation of the template nginx writes or records an event.
+func (h *harness) stable() {
+	h.Helper()
+	h.wrote()
+	h.Stable(func() { h.mustReconcile(keyFor("nginx")) })
+	if got := h.wrote(); got != nil {
+		h.Errorf("writes %v", got)
+	}
 }

@@ -18,11 +18,9 @@ const heldByP = `Warning ClaimedByOtherPolicy Deployment "default/nginx" is clai
 // late returns a policy that was created after the start.
 func (h *harness) late(p policyv1alpha1.Policy) policyv1alpha1.Policy {
 	h.Helper()
-	p.SetCreationTimestamp(metav1.NewTime(h.clock.Now().Add(time.Minute)))
+	p.SetCreationTimestamp(metav1.NewTime(h.Clock.Now().Add(time.Minute)))
 	p.SetGeneration(1)
-	if err := h.client.Create(h.Context(), p); err != nil {
-		h.Fatal(err)
-	}
+	h.Must(h.Stored.Create(h.Context(), p))
 	return p
 }
 
@@ -46,15 +44,13 @@ func TestHeld_APolicyThatComesLateHearsOfIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, tc.gates, one(deployment("nginx", 1)), pp("p", nil))
 			h.mustReconcile(keyFor("nginx"))
-			h.published()
+			h.Events()
 			p := h.late(tc.late)
 			for range 2 { // reported once
-				if err := h.reconcilePolicy(p); err != nil {
-					t.Fatal(err)
-				}
+				h.Must(h.reconcilePolicy(p))
 				h.observed("nginx")
 			}
-			if diff := cmp.Diff(tc.want, h.published()); diff != "" {
+			if diff := cmp.Diff(tc.want, h.Events()); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -64,27 +60,19 @@ func TestHeld_APolicyThatComesLateHearsOfIt(t *testing.T) {
 func TestHeld_AfterAStartNothingIsReportedAgain(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
-	h.published()
+	h.Events()
 	q := pp("q", nil)
-	q.CreationTimestamp = metav1.NewTime(h.clock.Now().Add(-time.Minute))
+	q.CreationTimestamp = metav1.NewTime(h.Clock.Now().Add(-time.Minute))
 	q.Generation = 1
-	if err := h.client.Create(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.reconcilePolicy(q); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.published(); got != nil {
+	h.Must(h.Stored.Create(t.Context(), q))
+	h.Must(h.reconcilePolicy(q))
+	if got := h.Events(); got != nil {
 		t.Errorf("events %v", got)
 	}
 	q.Generation = 2
-	if err := h.client.Update(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.reconcilePolicy(q); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{heldByP}, h.published()); diff != "" {
+	h.Must(h.Stored.Update(t.Context(), q))
+	h.Must(h.reconcilePolicy(q))
+	if diff := cmp.Diff([]string{heldByP}, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -94,14 +82,14 @@ func TestHeld_APolicyThatLosesANewTemplateHearsOfIt(t *testing.T) {
 		pp("o", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }))
 	h.mustReconcile(keyFor("nginx"))
 	want := []string{heldByP, heldByP, "Normal ApplyPolicySucceed Apply policy(default/p) succeed"}
-	if diff := cmp.Diff(want, h.published()); diff != "" {
+	if diff := cmp.Diff(want, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(2), "spec", "replicas")
 	})
 	h.mustReconcile(keyFor("nginx"))
-	if got := h.published(); len(got) != 1 {
+	if got := h.Events(); len(got) != 1 {
 		t.Errorf("events %v", got)
 	}
 }
@@ -115,13 +103,11 @@ func TestHeld_ManyTemplatesAreOneEvent(t *testing.T) {
 	for _, obj := range objs {
 		h.mustReconcile(keyFor(obj.GetName()))
 	}
-	h.published()
-	if err := h.reconcilePolicy(h.late(pp("q", nil))); err != nil {
-		t.Fatal(err)
-	}
+	h.Events()
+	h.Must(h.reconcilePolicy(h.late(pp("q", nil))))
 	const by = `is claimed by PropagationPolicy "default/p"`
 	want := []string{`Warning ClaimedByOtherPolicy Deployment "default/a" ` + by + `; Deployment "default/b" ` + by + `; Deployment "default/c" ` + by + `; and 2 more`}
-	if diff := cmp.Diff(want, h.published()); diff != "" {
+	if diff := cmp.Diff(want, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -22,12 +22,8 @@ func TestPolicy_DeletionReleasesAndKeepsBindings(t *testing.T) {
 			h := newHarness(t, nil, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
 			h.mustReconcile(keyFor("a"))
 			h.mustReconcile(keyFor("b"))
-			if err := h.client.Delete(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.reconcilePolicy(p); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Delete(t.Context(), p))
+			h.Must(h.reconcilePolicy(p))
 			for _, template := range []string{"a", "b"} {
 				if _, claimed := policy.Of(h.observed(template)); claimed {
 					t.Errorf("template %s is still claimed", template)
@@ -36,7 +32,7 @@ func TestPolicy_DeletionReleasesAndKeepsBindings(t *testing.T) {
 					t.Errorf("the binding of %s is still claimed", template)
 				}
 			}
-			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil || err == nil {
+			if err := h.Stored.Get(t.Context(), client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("the policy is still there: %v", err)
 			}
 		})
@@ -80,12 +76,8 @@ func TestPolicy_ClusterPolicyEnqueuesHeldLimits(t *testing.T) {
 			wide := cpp("c", func(s *policyv1alpha1.PropagationSpec) {
 				s.ResourceSelectors = []policyv1alpha1.ResourceSelector{tc.selector}
 			})
-			if err := h.client.Create(t.Context(), wide); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.reconcilePolicy(wide); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Create(t.Context(), wide))
+			h.Must(h.reconcilePolicy(wide))
 			var got []string
 			for _, key := range h.queued() {
 				got = append(got, key.name)
@@ -115,17 +107,11 @@ func TestPolicy_ChangeOfSelectorsReleasesWhatIsLost(t *testing.T) {
 	h := newHarness(t, nil, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
 	h.mustReconcile(keyFor("a"))
 	h.mustReconcile(keyFor("b"))
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Refresh(p)
 	p.Spec.ResourceSelectors[0].Name = "a"
-	if err := h.client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), p))
 	h.queued()
-	if err := h.reconcilePolicy(p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.reconcilePolicy(p))
 	if _, claimed := policy.Of(h.observed("b")); claimed {
 		t.Error("b is still claimed")
 	}
@@ -142,12 +128,8 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 	p := pp("p", lazy)
 	h := newHarness(t, nil, one(deployment("nginx", 1)))
 	h.mustReconcile(keyFor("nginx"))
-	if err := h.client.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.reconcilePolicy(p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), p))
+	h.Must(h.reconcilePolicy(p))
 	keys := h.queued()
 	if len(keys) != 1 || !keys[0].byPolicy {
 		t.Fatalf("queued %v", keys)
@@ -191,9 +173,7 @@ func TestLazy_ATemplateThatWaitsIsNotApplied(t *testing.T) {
 		t.Fatalf("reconciled again: %v", h.later)
 	}
 	p := pp("p", func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })
-	if err := h.client.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), p))
 	for key := range h.later {
 		h.mustReconcile(key)
 	}
@@ -244,19 +224,15 @@ func TestPreemption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, preemption(tc.gate), one(deployment("nginx", 1)), tc.holder)
 			h.mustReconcile(keyFor("nginx"))
-			h.published()
-			if err := h.client.Create(t.Context(), tc.contender); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.reconcilePolicy(tc.contender); err != nil {
-				t.Fatal(err)
-			}
+			h.Events()
+			h.Must(h.Stored.Create(t.Context(), tc.contender))
+			h.Must(h.reconcilePolicy(tc.contender))
 			var want []string
 			holder := "holder"
 			if tc.event != "" {
 				want, holder = []string{tc.event}, "contender"
 			}
-			if diff := cmp.Diff(want, h.published()); diff != "" {
+			if diff := cmp.Diff(want, h.Events()); diff != "" {
 				t.Error(diff)
 			}
 			if claim, _ := policy.Of(h.observed("nginx")); claim.Name != holder {

@@ -19,12 +19,8 @@ import (
 func (h *harness) remove(b *workv1alpha2.ResourceBinding) []templateKey {
 	h.Helper()
 	b.Finalizers = nil
-	if err := h.client.Update(h.Context(), b); err != nil {
-		h.Fatal(err)
-	}
-	if err := h.client.Delete(h.Context(), b); err != nil {
-		h.Fatal(err)
-	}
+	h.Must(h.Stored.Update(h.Context(), b))
+	h.Must(h.Stored.Delete(h.Context(), b))
 	h.det.restorer.handler().Delete(h.Context(), event.DeleteEvent{Object: b}, h.det.source.queue.inner)
 	return h.queued()
 }
@@ -59,7 +55,7 @@ func TestRestore_NotForATemplateThatIsDeleted(t *testing.T) {
 			h.mustReconcile(keyFor("nginx"))
 			if foreground {
 				h.edit("nginx", func(obj *unstructured.Unstructured) {
-					now := metav1.NewTime(h.clock.Now())
+					now := metav1.NewTime(h.Clock.Now())
 					obj.SetDeletionTimestamp(&now)
 					obj.SetFinalizers([]string{metav1.FinalizerDeleteDependents})
 				})
@@ -92,9 +88,7 @@ func TestRestore_AChangedBindingIsMadeRight(t *testing.T) {
 			good := h.binding("nginx-deployment")
 			bad := good.DeepCopy()
 			change(bad)
-			if err := h.client.Update(t.Context(), bad); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Update(t.Context(), bad))
 			h.det.restorer.handler().Update(t.Context(), event.UpdateEvent{ObjectOld: good, ObjectNew: bad}, h.det.source.queue.inner)
 			keys := h.queued()
 			if len(keys) != 1 || !keys[0].byPolicy {
@@ -122,9 +116,7 @@ func TestRestore_NotForChangesOfOtherWritersAndOwnOnes(t *testing.T) {
 	scheduled.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: "default", Name: "other"}}
 	scheduled.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 	scheduled.Annotations["policy.karmada.io/applied-placement"] = "{}"
-	if err := h.client.Update(t.Context(), scheduled); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), scheduled))
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(5), "spec", "replicas")
 	})
@@ -149,11 +141,9 @@ func TestRestore_TheNextBindingInherits(t *testing.T) {
 			h.mustReconcile(keyFor("nginx"))
 			before := h.binding("nginx-deployment")
 			before.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
-			if err := h.client.Update(t.Context(), before); err != nil {
-				t.Fatal(err)
-			}
+			h.Must(h.Stored.Update(t.Context(), before))
 			id := before.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]
-			if err := h.client.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			if err := h.Stored.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "karmada-es-m1", Name: names.Work("Deployment", "nginx", "default"),
 				Labels:      map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: id},
 				Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "default", workv1alpha2.ResourceBindingNameAnnotation: before.Name},

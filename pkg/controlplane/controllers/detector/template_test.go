@@ -37,10 +37,10 @@ func TestTemplate_ClaimedAndBound(t *testing.T) {
 		s.Suspension = &policyv1alpha1.Suspension{Dispatching: new(true)}
 	}))
 	h.mustReconcile(keyFor("nginx"))
-	if diff := cmp.Diff([]string{"claim", "create nginx-deployment"}, h.wrote()); diff != "" {
+	if diff := cmp.Diff([]string{"claim", "create ResourceBinding default/nginx-deployment"}, h.wrote()); diff != "" {
 		t.Errorf("writes: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"Normal ApplyPolicySucceed Apply policy(default/p) succeed"}, h.published()); diff != "" {
+	if diff := cmp.Diff([]string{"Normal ApplyPolicySucceed Apply policy(default/p) succeed"}, h.Events()); diff != "" {
 		t.Errorf("events: %s", diff)
 	}
 	obj := h.observed("nginx")
@@ -74,22 +74,13 @@ func TestTemplate_ClaimedAndBound(t *testing.T) {
 func TestTemplate_SecondReconcileWritesNothing(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
-	h.wrote()
-	h.published()
-	h.mustReconcile(keyFor("nginx"))
-	if got := h.wrote(); got != nil {
-		t.Errorf("writes %v", got)
-	}
-	if got := h.published(); got != nil {
-		t.Errorf("events %v", got)
-	}
+	h.stable()
 }
 
 func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
-	h.wrote()
-	h.det.templates.bindings.client = interceptor.NewClient(h.client, interceptor.Funcs{
+	h.det.templates.bindings.client = interceptor.NewClient(h.Client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*workv1alpha2.ResourceBinding); ok {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "resourcebindings"}, key.Name)
@@ -97,10 +88,7 @@ func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	h.mustReconcile(keyFor("nginx"))
-	if got := h.wrote(); got != nil {
-		t.Errorf("writes %v", got)
-	}
+	h.stable()
 }
 
 func TestTemplate_RestartWritesNothing(t *testing.T) {
@@ -110,11 +98,7 @@ func TestTemplate_RestartWritesNothing(t *testing.T) {
 		_ = unstructured.SetNestedField(obj.Object, int64(3), "status", "replicas")
 	})
 	h.det.templates.bindings.records = status.NewMemory[objectKey, propagated](0)
-	h.wrote()
-	h.mustReconcile(keyFor("nginx"))
-	if got := h.wrote(); got != nil {
-		t.Errorf("writes %v", got)
-	}
+	h.stable()
 }
 
 func TestTemplate_VersionInTheBindingFollowsContentOnly(t *testing.T) {
@@ -154,9 +138,7 @@ func TestTemplate_OthersFieldsInTheBindingStay(t *testing.T) {
 	b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 	b.Finalizers = append(b.Finalizers, "other/finalizer")
 	b.Annotations["other"] = "x"
-	if err := h.client.Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), b))
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(4), "spec", "replicas")
 	})
@@ -212,12 +194,8 @@ func TestTemplate_WaitsForAPolicy(t *testing.T) {
 	h.mustReconcile(keyFor("other"))
 	h.noBinding("nginx-deployment")
 	p := pp("p", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "nginx" })
-	if err := h.client.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.reconcilePolicy(p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), p))
+	h.Must(h.reconcilePolicy(p))
 	if diff := cmp.Diff([]templateKey{keyFor("nginx")}, h.queued(), cmp.AllowUnexported(templateKey{}, objectKey{})); diff != "" {
 		t.Fatal(diff)
 	}
@@ -237,9 +215,7 @@ func TestTemplate_WaitsForDependentOverrides(t *testing.T) {
 		t.Errorf("writes %v", got)
 	}
 	op := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "op"}}
-	if err := h.client.Create(t.Context(), op); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), op))
 	if got := h.policies(scope.NamespacedPolicy()).dependants(t.Context(), op); len(got) != 1 || got[0].Name != "p" {
 		t.Errorf("the override policy wakes %v", got)
 	}
@@ -251,16 +227,10 @@ func TestTemplate_PolicyIsGone(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	p := pp("p", nil)
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Refresh(p)
 	p.Finalizers = nil
-	if err := h.client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), p))
+	h.Must(h.Stored.Delete(t.Context(), p))
 	h.mustReconcile(keyFor("nginx"))
 	if got := h.observed("nginx").GetLabels(); got[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" {
 		t.Errorf("labels of the template: %v", got)
@@ -276,16 +246,10 @@ func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	p := pp("p", nil)
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Refresh(p)
 	p.Finalizers = append(p.Finalizers, "example.com/keeps-it")
-	if err := h.client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), p))
+	h.Must(h.Stored.Delete(t.Context(), p))
 	h.mustReconcile(keyFor("nginx"))
 	if got := h.later[templateKey{objectKey: keyFor("nginx").objectKey, byPolicy: true}]; got != policyDeletedRetry {
 		t.Errorf("reconciled again after %v", got)
@@ -295,18 +259,16 @@ func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
 func TestTemplate_BindingOfAnEarlierObjectIsAnError(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
-	h.published()
+	h.Events()
 	b := h.binding("nginx-deployment")
 	b.OwnerReferences[0].UID = types.UID("uid-earlier")
-	if err := h.client.Update(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), b))
 	for range 2 {
 		if err := h.reconcile(keyFor("nginx")); err == nil || !strings.Contains(err.Error(), "owner reference UID") {
 			t.Fatalf("got error %v", err)
 		}
 	}
-	if got := h.published(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning ApplyPolicyFailed Apply policy(default/p) failed: ") {
+	if got := h.Events(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning ApplyPolicyFailed Apply policy(default/p) failed: ") {
 		t.Errorf("events %v", got)
 	}
 }
@@ -319,17 +281,11 @@ func TestTemplate_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil), other)
 	h.mustReconcile(keyFor("nginx"))
 	list := &workv1alpha2.ResourceBindingList{}
-	if err := h.client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.List(t.Context(), list))
 	if len(list.Items) != 2 || !strings.HasPrefix(list.Items[1].Name, "nginx-deployment-") {
 		t.Errorf("got %d bindings", len(list.Items))
 	}
-	h.wrote()
-	h.mustReconcile(keyFor("nginx"))
-	if got := h.wrote(); got != nil {
-		t.Errorf("writes %v", got)
-	}
+	h.stable()
 }
 
 func TestTemplate_SchedulePriority(t *testing.T) {
@@ -392,21 +348,15 @@ func TestTemplate_LimitsAreForClusterPolicies(t *testing.T) {
 	}
 	step(`PropagationPolicy "default/p"`)
 	cluster := cpp("c", quotas)
-	if err := h.client.Create(t.Context(), cluster); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), cluster))
 	if _, err := h.det.templates.Reconcile(t.Context(), key); err != nil { // releases it
 		t.Fatal(err)
 	}
 	holder()
 	step(`ClusterPropagationPolicy "c"`)
 	later := pp("a", quotas)
-	if err := h.client.Create(t.Context(), later); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.reconcilePolicy(later); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), later))
+	h.Must(h.reconcilePolicy(later))
 	step(`ClusterPropagationPolicy "c"`)
 }
 
@@ -428,13 +378,11 @@ func TestTemplate_OwnObjectsAreReleased(t *testing.T) {
 	if h.binding("nginx-deployment").DeletionTimestamp == nil {
 		t.Error("its binding stays")
 	}
-	h.published()
+	h.Events()
 	late := h.late(pp("q", nil))
-	if err := h.reconcilePolicy(late); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.reconcilePolicy(late))
 	want := []string{`Warning OwnObjectNotPropagated Deployment "default/nginx" belongs to the control plane and is not propagated: it has the label karmada.io/system`}
-	if diff := cmp.Diff(want, h.published()); diff != "" {
+	if diff := cmp.Diff(want, h.Events()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -26,12 +26,12 @@ func (h *harness) step(clock *clocktesting.FakeClock, after time.Duration) (publ
 	clear(h.later)
 	clock.SetTime(clock.Now().Add(after))
 	h.mustReconcile(keyFor("nginx"))
-	return h.published(), h.later[templateKey{objectKey: keyFor("nginx").objectKey, byPolicy: true}]
+	return h.Events(), h.later[templateKey{objectKey: keyFor("nginx").objectKey, byPolicy: true}]
 }
 
 func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)))
-	clock := h.clock
+	clock := h.Clock
 	for _, tc := range []struct {
 		after, again time.Duration
 		want         []string
@@ -47,19 +47,13 @@ func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 		}
 	}
 	p := pp("p", nil)
-	if err := h.client.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), p))
 	if got, _ := h.step(clock, 0); len(got) != 1 || got[0] != "Normal ApplyPolicySucceed Apply policy(default/p) succeed" {
 		t.Fatalf("with a policy: events %v", got)
 	}
 	p.Finalizers = nil
-	if err := h.client.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Update(t.Context(), p))
+	h.Must(h.Stored.Delete(t.Context(), p))
 	_, _ = h.step(clock, 0) // releases the template
 	if got, again := h.step(clock, 0); got != nil || again != 5*time.Second {
 		t.Errorf("without the policy: events %v, reconciled again after %s", got, again)
@@ -71,11 +65,9 @@ func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 
 func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)))
-	clock := h.clock
+	clock := h.Clock
 	_, _ = h.step(clock, 0)
-	if err := h.client.Create(t.Context(), pp("p", nil)); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Create(t.Context(), pp("p", nil)))
 	if got, _ := h.step(clock, 6*time.Second); len(got) != 1 || got[0] == noPolicy {
 		t.Errorf("events %v", got)
 	}
@@ -83,14 +75,14 @@ func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
 
 func TestUnmatched_WaitingForOverridesIsNoMissingPolicy(t *testing.T) {
 	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
-	clock := h.clock
+	clock := h.Clock
 	for range 2 {
 		if err := h.reconcile(keyFor("nginx")); err == nil {
 			t.Fatal("no error")
 		}
 		clock.SetTime(clock.Now().Add(time.Minute))
 	}
-	if got := h.published(); got != nil {
+	if got := h.Events(); got != nil {
 		t.Errorf("events %v", got)
 	}
 }
@@ -104,7 +96,7 @@ func TestUnmatched_DependenciesNeedNoPolicy(t *testing.T) {
 		},
 	}
 	h := newHarness(t, nil, one(deployment("nginx", 1)), attached)
-	clock := h.clock
+	clock := h.Clock
 	_, _ = h.step(clock, 0)
 	if got, _ := h.step(clock, time.Minute); got != nil {
 		t.Errorf("events %v", got)
@@ -129,7 +121,7 @@ func TestUnmatched_ARestartReportsWhatWasNotReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := deployment("nginx", 1)
 			h := newHarness(t, nil, one(obj), tc.stored...)
-			clock := h.clock
+			clock := h.Clock
 			obj.SetCreationTimestamp(metav1.NewTime(clock.Now().Add(-tc.age)))
 			h.edit("nginx", func(live *unstructured.Unstructured) { live.SetCreationTimestamp(obj.GetCreationTimestamp()) })
 			h.det.source.onTemplate(templates.Event{New: obj, Initial: true})
