@@ -13,17 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -65,31 +61,33 @@ func unhealthy(s *scope.Binding, toleration int32, mode policyv1alpha1.PurgeMode
 }
 
 type harness struct {
+	*memory.Env
 	*reconciler
-	clock    *clocktesting.FakeClock
-	recorder *record.FakeRecorder
 }
 
-func newHarness(s *scope.Binding, gate bool, funcs interceptor.Funcs, objs ...client.Object) *harness {
+func newHarness(t *testing.T, s *scope.Binding, gate bool, objs ...client.Object) *harness {
+	t.Helper()
 	set := gates.New(gates.GracefulEviction, gates.StatefulFailoverInjection)
 	if err := set.Set(fmt.Sprintf("GracefulEviction=%v", gate)); err != nil {
-		panic(err)
-	}
-	clock, recorder := clocktesting.NewFakeClock(start), record.NewFakeRecorder(10)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
-	return &harness{&reconciler{
-		scope: s, client: c, events: events.New(recorder), times: newTimes(),
-		env: &env.Env{Interpreter: healthy{}, Clock: clock, Gates: set},
-	}, clock, recorder}
-}
-
-func (h *harness) tasks(t *testing.T, key types.NamespacedName) []workv1alpha2.GracefulEvictionTask {
-	t.Helper()
-	b := h.scope.New()
-	if err := h.client.Get(t.Context(), key, b); err != nil {
 		t.Fatal(err)
 	}
-	return b.GetSpec().GracefulEvictionTasks
+	m := memory.New(t, objs...)
+	return &harness{m, &reconciler{
+		scope: s, client: m.Client, events: events.New(m.Recorder), times: newTimes(),
+		env: &env.Env{Interpreter: healthy{}, Clock: m.Clock, Gates: set},
+	}}
+}
+
+func (h *harness) binding(key types.NamespacedName) workv1alpha2.Binding {
+	h.Helper()
+	b := h.scope.New()
+	h.Must(h.Stored.Get(h.Context(), key, b))
+	return b
+}
+
+func (h *harness) tasks(key types.NamespacedName) []workv1alpha2.GracefulEvictionTask {
+	h.Helper()
+	return h.binding(key).GetSpec().GracefulEvictionTasks
 }
 
 func TestReconcile_EvictsAfterTheToleration(t *testing.T) {
@@ -97,16 +95,14 @@ func TestReconcile_EvictsAfterTheToleration(t *testing.T) {
 		for _, s := range scope.Bindings() {
 			t.Run(s.Kind+"/"+string(mode), func(t *testing.T) {
 				b, request := unhealthy(s, 5, mode)
-				h := newHarness(s, true, interceptor.Funcs{}, b)
+				h := newHarness(t, s, true, b)
 				result, err := h.Reconcile(t.Context(), request)
-				if err != nil || result.RequeueAfter != 5*time.Second || len(h.tasks(t, request.NamespacedName)) != 0 {
+				if err != nil || result.RequeueAfter != 5*time.Second || len(h.tasks(request.NamespacedName)) != 0 {
 					t.Fatalf("%+v %v", result, err)
 				}
-				h.clock.Step(6 * time.Second)
-				if _, err := h.Reconcile(t.Context(), request); err != nil {
-					t.Fatal(err)
-				}
-				tasks := h.tasks(t, request.NamespacedName)
+				h.Clock.Step(6 * time.Second)
+				h.MustReconcile(h, request.NamespacedName)
+				tasks := h.tasks(request.NamespacedName)
 				if len(tasks) != 1 || tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != mode || tasks[0].Producer != Producer(s) ||
 					tasks[0].Reason != eviction.ReasonApplicationFailure || *tasks[0].Replicas != 2 {
 					t.Errorf("the tasks are %+v", tasks)
@@ -122,13 +118,13 @@ func TestReconcile_EvictsAfterTheToleration(t *testing.T) {
 func TestReconcile_TolerationZeroIsRequeued(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 0, policyv1alpha1.PurgeModeDirectly)
-	h := newHarness(s, true, interceptor.Funcs{}, b)
+	h := newHarness(t, s, true, b)
 	result, err := h.Reconcile(t.Context(), request)
 	if err != nil || result.RequeueAfter != minRequeue {
 		t.Fatalf("%+v %v", result, err)
 	}
-	h.clock.Step(result.RequeueAfter)
-	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.tasks(t, request.NamespacedName)) != 1 {
+	h.Clock.Step(result.RequeueAfter)
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.tasks(request.NamespacedName)) != 1 {
 		t.Errorf("not evicted: %v", err)
 	}
 }
@@ -144,20 +140,15 @@ func TestReconcile_AFailedWriteKeepsTheTime(t *testing.T) {
 		"refused":  {apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "web", errors.New("no")), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(s, true, interceptor.Funcs{
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					return tc.err
-				},
-			}, b.DeepCopyObject().(client.Object))
-			if _, err := h.Reconcile(t.Context(), request); err != nil {
-				t.Fatal(err)
-			}
-			h.clock.Step(6 * time.Second)
+			h := newHarness(t, s, true, b.DeepCopyObject().(client.Object))
+			h.FailOn("patch ", tc.err)
+			h.MustReconcile(h, request.NamespacedName)
+			h.Clock.Step(6 * time.Second)
 			if _, err := h.Reconcile(t.Context(), request); !errors.Is(err, tc.err) {
 				t.Fatal(err)
 			}
-			if since := h.times.since[request.NamespacedName]["m1"]; !since.Equal(start) || len(h.recorder.Events) != tc.events {
-				t.Errorf("unhealthy since %s, %d events", since, len(h.recorder.Events))
+			if since := h.times.since[request.NamespacedName]["m1"]; !since.Equal(start) || len(h.Recorder.Events) != tc.events {
+				t.Errorf("unhealthy since %s, %d events", since, len(h.Recorder.Events))
 			}
 		})
 	}
@@ -166,16 +157,14 @@ func TestReconcile_AFailedWriteKeepsTheTime(t *testing.T) {
 func TestReconcile_GracefulEvictionOff(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeGracefully)
-	h := newHarness(s, false, interceptor.Funcs{}, b)
-	if _, err := h.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	h.clock.Step(6 * time.Second)
+	h := newHarness(t, s, false, b)
+	h.MustReconcile(h, request.NamespacedName)
+	h.Clock.Step(6 * time.Second)
 	_, err := h.Reconcile(t.Context(), request)
-	if !errors.Is(err, reconcile.TerminalError(nil)) || len(h.tasks(t, request.NamespacedName)) != 0 {
+	if !errors.Is(err, reconcile.TerminalError(nil)) || len(h.tasks(request.NamespacedName)) != 0 {
 		t.Fatal(err)
 	}
-	if e := <-h.recorder.Events; !strings.HasPrefix(e, "Warning EvictWorkloadFromClusterFailed ") {
+	if e := <-h.Recorder.Events; !strings.HasPrefix(e, "Warning EvictWorkloadFromClusterFailed ") {
 		t.Errorf("the event is %q", e)
 	}
 }
@@ -189,27 +178,18 @@ func TestReconcile_AnErrorKeepsTheTimesOfAllClusters(t *testing.T) {
 	items := b.GetStatus().AggregatedStatus
 	items[0].Status = &runtime.RawExtension{Raw: []byte(`{"id":"x"}`)}
 	items[1].Health = workv1alpha2.ResourceUnhealthy // without a status, its state cannot be preserved
-	h := newHarness(scope.NamespacedBinding(), true, interceptor.Funcs{}, b)
-	if err := h.env.Gates.Set("StatefulFailoverInjection=true"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	h.clock.Step(31 * time.Second)
-	changed := h.scope.New()
-	if err := h.client.Get(t.Context(), request.NamespacedName, changed); err != nil {
-		t.Fatal(err)
-	}
+	h := newHarness(t, scope.NamespacedBinding(), true, b)
+	h.Must(h.env.Gates.Set("StatefulFailoverInjection=true"))
+	h.MustReconcile(h, request.NamespacedName)
+	h.Clock.Step(31 * time.Second)
+	changed := h.binding(request.NamespacedName)
 	changed.GetStatus().AggregatedStatus = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: "m3", Health: workv1alpha2.ResourceUnhealthy})
-	if err := h.client.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Status().Update(t.Context(), changed))
 	if _, err := h.Reconcile(t.Context(), request); err == nil {
 		t.Fatal("no error for state that cannot be preserved")
 	}
 	want := map[string]time.Time{"m1": start, "m2": start, "m3": start.Add(31 * time.Second)}
-	if got := h.times.load(changed, h.clock.Now()); !maps.EqualFunc(got, want, time.Time.Equal) {
+	if got := h.times.load(changed, h.Clock.Now()); !maps.EqualFunc(got, want, time.Time.Equal) {
 		t.Errorf("the times are %v, want %v", got, want)
 	}
 }
@@ -217,13 +197,11 @@ func TestReconcile_AnErrorKeepsTheTimesOfAllClusters(t *testing.T) {
 func TestReconcile_ForgetsWhatIsGone(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
-	h := newHarness(s, true, interceptor.Funcs{}, b)
+	h := newHarness(t, s, true, b)
 	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.times.since) != 1 {
 		t.Fatal(err, h.times.since)
 	}
-	if err := h.client.Delete(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Delete(t.Context(), b))
 	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.times.since) != 0 {
 		t.Error(err, h.times.since)
 	}
@@ -234,12 +212,12 @@ func TestReconcile_WithoutAPolicyItStays(t *testing.T) {
 	for _, s := range scope.Bindings() {
 		b, request := unhealthy(s, 0, policyv1alpha1.PurgeModeDirectly)
 		b.SetLabels(nil)
-		h := newHarness(s, true, interceptor.Funcs{}, b)
+		h := newHarness(t, s, true, b)
 		for range 3 {
 			if got, err := h.Reconcile(t.Context(), request); err != nil || got != (reconcile.Result{}) {
 				t.Errorf("%s: %+v %v", s.Kind, got, err)
 			}
-			h.clock.Step(time.Hour)
+			h.Clock.Step(time.Hour)
 		}
 	}
 }
@@ -273,13 +251,9 @@ func TestFailsOver(t *testing.T) {
 	}
 }
 
-func annotation(t *testing.T, h *harness, key types.NamespacedName) string {
-	t.Helper()
-	b := h.scope.New()
-	if err := h.client.Get(t.Context(), key, b); err != nil {
-		t.Fatal(err)
-	}
-	return b.GetAnnotations()[workv1alpha2.UnhealthySinceAnnotation]
+func (h *harness) annotation(key types.NamespacedName) string {
+	h.Helper()
+	return h.binding(key).GetAnnotations()[workv1alpha2.UnhealthySinceAnnotation]
 }
 
 func reconciled(t *testing.T, h *harness, request reconcile.Request, after time.Duration) {
@@ -294,29 +268,21 @@ func TestReconcile_ARestartKeepsTheTimes(t *testing.T) {
 	for _, s := range scope.Bindings() {
 		t.Run(s.Kind, func(t *testing.T) {
 			b, request := unhealthy(s, 60, policyv1alpha1.PurgeModeDirectly)
-			writes := 0
-			h := newHarness(s, true, interceptor.Funcs{
-				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					writes++
-					return c.Patch(ctx, obj, patch, opts...)
-				},
-			}, b)
+			h := newHarness(t, s, true, b)
 			reconciled(t, h, request, persistAfter)
-			h.clock.Step(persistAfter)
+			h.Clock.Step(persistAfter)
 			reconciled(t, h, request, 50*time.Second)
-			if got := annotation(t, h, request.NamespacedName); got != `{"m1":"2026-01-01T00:00:00Z"}` || writes != 1 {
-				t.Fatalf("%q after %d writes", got, writes)
+			if got, writes := h.annotation(request.NamespacedName), h.Writes(); got != `{"m1":"2026-01-01T00:00:00Z"}` || len(writes) != 1 {
+				t.Fatalf("%q after %q", got, writes)
 			}
 			h.times = newTimes() // another process
-			h.clock.Step(45 * time.Second)
-			reconciled(t, h, request, 5*time.Second)
-			if writes != 1 {
-				t.Errorf("%d writes, nothing changed", writes)
-			}
-			h.clock.Step(6 * time.Second)
+			h.Clock.Step(45 * time.Second)
+			h.Stable(func() { reconciled(t, h, request, 5*time.Second) })
+			h.Clock.Step(6 * time.Second)
 			reconciled(t, h, request, 0)
-			if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 || annotation(t, h, request.NamespacedName) != "" || writes != 2 {
-				t.Errorf("%d tasks, %q, %d writes", len(tasks), annotation(t, h, request.NamespacedName), writes)
+			tasks, writes := h.tasks(request.NamespacedName), h.Writes()
+			if len(tasks) != 1 || h.annotation(request.NamespacedName) != "" || len(writes) != 1 {
+				t.Errorf("%d tasks, %q, writes %q", len(tasks), h.annotation(request.NamespacedName), writes)
 			}
 		})
 	}
@@ -336,7 +302,7 @@ func TestReconcile_AnnotationsOfUsers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, request := unhealthy(s, 60, policyv1alpha1.PurgeModeDirectly)
 			b.SetAnnotations(map[string]string{workv1alpha2.UnhealthySinceAnnotation: tc.text, "other": "kept"})
-			h := newHarness(s, true, interceptor.Funcs{}, b)
+			h := newHarness(t, s, true, b)
 			reconciled(t, h, request, tc.want)
 		})
 	}
@@ -345,15 +311,15 @@ func TestReconcile_AnnotationsOfUsers(t *testing.T) {
 func TestReconcile_AHeldClusterIsNotLeft(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
-	h := newHarness(s, true, interceptor.Funcs{}, b)
+	h := newHarness(t, s, true, b)
 	held := true
 	h.limits.Hold = func(context.Context, string) (bool, error) { return held, nil }
 	reconciled(t, h, request, 5*time.Second)
-	h.clock.Step(6 * time.Second)
+	h.Clock.Step(6 * time.Second)
 	reconciled(t, h, request, time.Second)
 	held = false
 	reconciled(t, h, request, 0)
-	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 {
+	if tasks := h.tasks(request.NamespacedName); len(tasks) != 1 {
 		t.Errorf("the tasks are %+v", tasks)
 	}
 }
@@ -367,18 +333,18 @@ func (b *exhausted) Return()                                     {}
 func TestReconcile_AnExhaustedBudgetDelays(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
-	h := newHarness(s, true, interceptor.Funcs{}, b)
+	h := newHarness(t, s, true, b)
 	budget := &exhausted{after: 33 * time.Second}
 	h.limits.Budget = budget
 	reconciled(t, h, request, 5*time.Second)
-	h.clock.Step(6 * time.Second)
+	h.Clock.Step(6 * time.Second)
 	reconciled(t, h, request, 33*time.Second)
-	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 0 {
+	if tasks := h.tasks(request.NamespacedName); len(tasks) != 0 {
 		t.Fatalf("the tasks are %+v", tasks)
 	}
 	budget.after = 0
 	reconciled(t, h, request, 0)
-	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 {
+	if tasks := h.tasks(request.NamespacedName); len(tasks) != 1 {
 		t.Errorf("the tasks are %+v", tasks)
 	}
 }

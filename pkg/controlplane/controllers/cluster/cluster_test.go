@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,15 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -41,81 +36,26 @@ func taint(key string, effect corev1.TaintEffect) corev1.Taint {
 
 // bench is one cluster.
 type bench struct {
-	t        *testing.T
-	client   client.Client
-	recorder *record.FakeRecorder
-	clock    *clocktesting.FakeClock
-	r        *reconciler
-	fail     func(verb string, obj client.Object) error
+	*memory.Env
+	r *reconciler
 }
 
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
-	b := &bench{t: t, recorder: record.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
-	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
-		WithStatusSubresource(&clusterv1alpha1.Cluster{}).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			if err := b.failure("create", obj); err != nil {
-				return err
-			}
-			return c.Create(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if err := b.failure("patch", obj); err != nil {
-				return err
-			}
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-	}).Build()
-	b.r = newReconciler(&env.Env{Client: b.client, Live: b.client, Clock: b.clock}, b.recorder, Options{})
+	b := &bench{Env: memory.New(t, objects...)}
+	b.Clock.SetTime(time.Unix(1000, 0))
+	b.r = newReconciler(&env.Env{Client: b.Client, Live: b.Client, Clock: b.Clock}, b.Recorder, Options{})
 	return b
 }
 
-func (b *bench) failure(verb string, obj client.Object) error {
-	if b.fail == nil {
-		return nil
-	}
-	return b.fail(verb, obj)
-}
-
-func (b *bench) reconcile() (time.Duration, error) {
-	res, err := b.r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "m1"}})
-	return res.RequeueAfter, err
-}
-
 func (b *bench) mustReconcile() time.Duration {
-	b.t.Helper()
-	wait, err := b.reconcile()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return wait
+	b.Helper()
+	return b.MustReconcile(b.r, memory.Key("", "m1"))
 }
 
 func (b *bench) get() *clusterv1alpha1.Cluster {
-	b.t.Helper()
-	c := &clusterv1alpha1.Cluster{}
-	must(b.t, b.client.Get(b.t.Context(), client.ObjectKey{Name: "m1"}, c))
-	return c
-}
-
-func (b *bench) events() []string {
-	var out []string
-	for {
-		select {
-		case e := <-b.recorder.Events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.Helper()
+	return memory.Get[*clusterv1alpha1.Cluster](b.Env, memory.Key("", "m1"))
 }
 
 func member(change ...func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
@@ -140,9 +80,7 @@ func pulls(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull 
 func TestReconcile_NewCluster(t *testing.T) {
 	b := newBench(t, member())
 	b.mustReconcile()
-	ns := &corev1.Namespace{}
-	must(t, b.client.Get(t.Context(), client.ObjectKey{Name: "karmada-es-m1"}, ns))
-	if ns.Labels["karmada.io/system"] != "true" {
+	if ns := memory.Get[*corev1.Namespace](b.Env, memory.Key("", "karmada-es-m1")); ns.Labels["karmada.io/system"] != "true" {
 		t.Errorf("labels: %v", ns.Labels)
 	}
 	c := b.get()
@@ -153,14 +91,10 @@ func TestReconcile_NewCluster(t *testing.T) {
 		"Normal CreateExecutionSpaceSucceed Create execution space(karmada-es-m1) succeed.",
 		"Normal TaintClusterSucceed Taint cluster succeed: cluster now has taints([{Key:cluster.karmada.io/not-ready,Effect:NoSchedule}]).",
 	}
-	if diff := cmp.Diff(want, b.events()); diff != "" {
+	if diff := cmp.Diff(want, b.Events()); diff != "" {
 		t.Error(diff)
 	}
-	version := c.ResourceVersion
-	b.mustReconcile()
-	if b.get().ResourceVersion != version || len(b.events()) != 0 {
-		t.Error("the second reconciliation wrote")
-	}
+	b.Stable(func() { b.mustReconcile() })
 }
 
 func TestReconcile_ReadyClusterLosesItsTaints(t *testing.T) {
@@ -172,7 +106,7 @@ func TestReconcile_ReadyClusterLosesItsTaints(t *testing.T) {
 	if c := b.get(); len(c.Spec.Taints) != 0 {
 		t.Errorf("taints: %v", c.Spec.Taints)
 	}
-	if got := b.events(); got[len(got)-1] != "Normal TaintClusterSucceed Taint cluster succeed: cluster now does not have taints." {
+	if got := b.Events(); got[len(got)-1] != "Normal TaintClusterSucceed Taint cluster succeed: cluster now does not have taints." {
 		t.Errorf("events: %v", got)
 	}
 }
@@ -180,21 +114,17 @@ func TestReconcile_ReadyClusterLosesItsTaints(t *testing.T) {
 func TestReconcile_TaintsThatTheAPIServerRemoved(t *testing.T) {
 	b := newBench(t, member())
 	b.mustReconcile()
-	b.events()
-	c := b.get()
-	c.Spec.Taints = nil
-	must(t, b.client.Update(t.Context(), c))
-	ready("True")(c)
-	must(t, b.client.Status().Update(t.Context(), c))
+	b.Events()
+	memory.Change(b.Env, memory.Key("", "m1"), func(c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints = nil
+		ready("True")(c)
+	})
 	b.mustReconcile()
 	want := []string{"Normal TaintClusterSucceed Taint cluster succeed: cluster now does not have taints."}
-	if diff := cmp.Diff(want, b.events()); diff != "" {
+	if diff := cmp.Diff(want, b.Events()); diff != "" {
 		t.Error(diff)
 	}
-	b.mustReconcile()
-	if got := b.events(); len(got) > 0 {
-		t.Errorf("reported again: %v", got)
-	}
+	b.Stable(func() { b.mustReconcile() })
 }
 
 func TestReconcile_Failures(t *testing.T) {
@@ -203,14 +133,9 @@ func TestReconcile_Failures(t *testing.T) {
 		{"patch", "Warning TaintClusterFailed Taint cluster failed: patching cluster m1: boom."},
 	} {
 		b := newBench(t, member())
-		b.fail = func(verb string, _ client.Object) error {
-			if verb == tc.verb {
-				return errors.New("boom")
-			}
-			return nil
-		}
-		_, err := b.reconcile()
-		if got := b.events(); err == nil || !slices.Contains(got, tc.want) {
+		b.FailOn(tc.verb+" ", errors.New("boom"))
+		_, err := b.r.Reconcile(t.Context(), reconcile.Request{NamespacedName: memory.Key("", "m1")})
+		if got := b.Events(); err == nil || !slices.Contains(got, tc.want) {
 			t.Errorf("%v, events: %v", err, got)
 		}
 	}
@@ -233,27 +158,27 @@ func TestReconcile_DeletedCluster(t *testing.T) {
 	if wait := b.mustReconcile(); wait != time.Second {
 		t.Errorf("waits %s", wait)
 	}
-	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	b.Refresh(work)
 	if work.DeletionTimestamp == nil || len(work.Finalizers) != 1 {
 		t.Errorf("work: %v", work.ObjectMeta)
 	}
-	if got := b.events(); !slices.Equal(got, []string{"Normal RemoveExecutionSpaceSucceed Remove execution space(karmada-es-m1) succeed."}) {
+	if got := b.Events(); !slices.Equal(got, []string{"Normal RemoveExecutionSpaceSucceed Remove execution space(karmada-es-m1) succeed."}) {
 		t.Errorf("events: %v", got)
 	}
 	b.mustReconcile()
-	if got := b.events(); len(got) != 0 {
+	if got := b.Events(); len(got) != 0 {
 		t.Errorf("published again: %v", got)
 	}
-	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
+	b.Refresh(ns)
 	ns.Finalizers = nil
-	must(t, b.client.Update(t.Context(), ns))
+	b.Must(b.Stored.Update(t.Context(), ns))
 	if wait := b.mustReconcile(); wait != time.Second || len(b.get().Finalizers) != 1 {
 		t.Error("does not wait for the binding")
 	}
 	binding.Spec.Clusters = nil
-	must(t, b.client.Update(t.Context(), binding))
+	b.Must(b.Stored.Update(t.Context(), binding))
 	b.mustReconcile()
-	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{}); !apierrors.IsNotFound(err) {
+	if err := b.Stored.Get(t.Context(), client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the cluster is there: %v", err)
 	}
 	b.mustReconcile()
@@ -273,7 +198,7 @@ func TestReconcile_DeletedClusterWithoutItsAgent(t *testing.T) {
 			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer, "other"}}}
 			b := newBench(t, member(tc.change...), work)
 			b.mustReconcile()
-			must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+			b.Refresh(work)
 			if released := len(work.Finalizers) == 1; released != tc.released {
 				t.Errorf("finalizers: %v", work.Finalizers)
 			}
@@ -288,15 +213,15 @@ func TestReconcile_DeletesTheNamespaceAfterTheAgentHasFinished(t *testing.T) {
 	if wait := b.mustReconcile(); wait != time.Second {
 		t.Errorf("waits %s", wait)
 	}
-	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
-	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	b.Refresh(ns)
+	b.Refresh(work)
 	if ns.DeletionTimestamp != nil || work.DeletionTimestamp == nil {
 		t.Errorf("namespace %v, work %v", ns.DeletionTimestamp, work.DeletionTimestamp)
 	}
 	work.Finalizers = nil
-	must(t, b.client.Update(t.Context(), work))
+	b.Must(b.Stored.Update(t.Context(), work))
 	b.mustReconcile()
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
+	if err := b.Stored.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
 		t.Errorf("the namespace stays: %v", err)
 	}
 }
@@ -312,20 +237,20 @@ func TestMonitor(t *testing.T) {
 	pass := func(t *testing.T, m *monitor, b *bench, d time.Duration) {
 		t.Helper()
 		for ; d > b.r.options.MonitorPeriod; d -= b.r.options.MonitorPeriod {
-			b.clock.Step(b.r.options.MonitorPeriod)
-			must(t, m.check(t.Context()))
+			b.Clock.Step(b.r.options.MonitorPeriod)
+			b.Must(m.check(t.Context()))
 		}
-		b.clock.Step(d)
+		b.Clock.Step(d)
 	}
 	check := func(t *testing.T, m *monitor, b *bench, want string) {
 		t.Helper()
-		must(t, m.check(t.Context()))
+		b.Must(m.check(t.Context()))
 		got := "absent"
 		if c := meta.FindStatusCondition(b.get().Status.Conditions, "Ready"); c != nil {
 			got = strings.TrimSpace(string(c.Status) + " " + c.Reason + " " + c.Message)
 		}
 		if got != want {
-			t.Errorf("at %s: %s, want %s", b.clock.Now().UTC().Format("15:04:05"), got, want)
+			t.Errorf("at %s: %s, want %s", b.Clock.Now().UTC().Format("15:04:05"), got, want)
 		}
 	}
 	t.Run("a cluster that is silent from the start", func(t *testing.T) {
@@ -344,9 +269,9 @@ func TestMonitor(t *testing.T) {
 		check(t, m, b, "True")
 		pass(t, m, b, 30*time.Second)
 		renewed := lease(2)
-		must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
+		b.Refresh(renewed)
 		renewed.Spec.RenewTime = lease(2).Spec.RenewTime
-		must(t, b.client.Update(t.Context(), renewed))
+		b.Must(b.Stored.Update(t.Context(), renewed))
 		check(t, m, b, "True")
 		pass(t, m, b, 40*time.Second)
 		check(t, m, b, "True")
@@ -360,9 +285,9 @@ func TestMonitor(t *testing.T) {
 		for at := range int64(5) {
 			pass(t, m, b, 30*time.Second)
 			renewed := lease(0)
-			must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
+			b.Refresh(renewed)
 			renewed.Spec.RenewTime = lease(at + 1).Spec.RenewTime
-			must(t, b.client.Update(t.Context(), renewed))
+			b.Must(b.Stored.Update(t.Context(), renewed))
 			check(t, m, b, "True")
 		}
 		pass(t, m, b, 41*time.Second)
@@ -374,7 +299,7 @@ func TestMonitor(t *testing.T) {
 		check(t, m, b, "True")
 		pass(t, m, b, 20*time.Second)
 		check(t, m, b, "True")
-		b.clock.Step(10 * time.Minute)
+		b.Clock.Step(10 * time.Minute)
 		check(t, m, b, "True")
 		pass(t, m, b, 10*time.Second)
 		check(t, m, b, "True")
@@ -392,8 +317,8 @@ func TestMonitor(t *testing.T) {
 		b := newBench(t, member(pulls))
 		m := newMonitor(b.r)
 		check(t, m, b, "absent")
-		must(t, b.client.Delete(t.Context(), b.get()))
-		must(t, m.check(t.Context()))
+		b.Must(b.Stored.Delete(t.Context(), b.get()))
+		b.Must(m.check(t.Context()))
 		if len(m.reports) != 0 {
 			t.Errorf("signs: %v", m.reports)
 		}
@@ -406,7 +331,7 @@ func TestMonitor_Reported(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed},
 	}
 	b := newBench(t, member(pulls, ready("True")), lease)
-	start := b.clock.Now()
+	start := b.Clock.Now()
 	var got []string
 	b.r.options.Reported = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
 		got = append(got, fmt.Sprintf("%s %t %s", cluster.Name, healthy, at.Sub(start)))
@@ -415,27 +340,27 @@ func TestMonitor_Reported(t *testing.T) {
 	step := func(d time.Duration, want ...string) {
 		t.Helper()
 		for ; d > b.r.options.MonitorPeriod; d -= b.r.options.MonitorPeriod {
-			b.clock.Step(b.r.options.MonitorPeriod)
-			must(t, m.check(t.Context()))
+			b.Clock.Step(b.r.options.MonitorPeriod)
+			b.Must(m.check(t.Context()))
 		}
-		b.clock.Step(d)
+		b.Clock.Step(d)
 		got = nil
-		must(t, m.check(t.Context()))
+		b.Must(m.check(t.Context()))
 		if !slices.Equal(got, want) {
-			t.Errorf("after %s: %q, want %q", b.clock.Since(start), got, want)
+			t.Errorf("after %s: %q, want %q", b.Clock.Since(start), got, want)
 		}
 	}
 	step(0) // the renewal may be older than this process
 	step(20 * time.Second)
 	step(time.Second, "m1 false 0s")
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(2, 0)}
-	must(t, b.client.Update(t.Context(), lease))
+	b.Must(b.Stored.Update(t.Context(), lease))
 	step(time.Second, "m1 true 21s")                                                 // it came after the check before
 	lease.Annotations = map[string]string{clusterv1alpha1.FailingAnnotation: "true"} // its agent lives, and does not reach it
-	must(t, b.client.Update(t.Context(), lease))
+	b.Must(b.Stored.Update(t.Context(), lease))
 	step(0, "m1 false 22s")
 	lease.Annotations = nil
-	must(t, b.client.Update(t.Context(), lease))
+	b.Must(b.Stored.Update(t.Context(), lease))
 	step(5*time.Second, "m1 true 21s")
 	step(36*time.Second, "m1 false 22s") // its condition becomes Unknown
 	step(time.Second)                    // that was no report

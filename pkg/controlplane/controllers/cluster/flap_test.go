@@ -18,10 +18,10 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 	b.r.options.FlapWindow = 10 * time.Minute
 	change := func(to metav1.ConditionStatus) {
 		t.Helper()
-		b.clock.Step(time.Minute)
+		b.Clock.Step(time.Minute)
 		c := b.get()
-		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: to, Reason: "R", LastTransitionTime: metav1.NewTime(b.clock.Now())})
-		must(t, b.client.Status().Update(t.Context(), c))
+		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: to, Reason: "R", LastTransitionTime: metav1.NewTime(b.Clock.Now())})
+		b.Must(b.Stored.Status().Update(t.Context(), c))
 	}
 	flaps := func() bool { return slices.ContainsFunc(b.get().Spec.Taints, flapTaint) }
 	for i, to := range []metav1.ConditionStatus{"True", "False", "True"} {
@@ -37,10 +37,10 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 	if wait := b.mustReconcile(); wait != 10*time.Minute || !flaps() || len(b.get().Spec.Taints) != 1 {
 		t.Fatalf("waits %s, taints %v", wait, b.get().Spec.Taints)
 	}
-	if got, want := clustercondition.Flaps(b.get()), "flapping until "+b.clock.Now().Add(10*time.Minute).UTC().Format(time.RFC3339); got != want {
+	if got, want := clustercondition.Flaps(b.get()), "flapping until "+b.Clock.Now().Add(10*time.Minute).UTC().Format(time.RFC3339); got != want {
 		t.Errorf("it is %q, want %q", got, want)
 	}
-	b.clock.Step(9 * time.Minute)
+	b.Clock.Step(9 * time.Minute)
 	if got := b.get().Annotations[clusterv1alpha1.ReadyChangesAnnotation]; strings.Count(got, ",") != 3 {
 		t.Errorf("the changes are %q", got)
 	}
@@ -52,7 +52,7 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 	if b.get().ResourceVersion != version {
 		t.Error("written although nothing changed")
 	}
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	if wait := b.mustReconcile(); wait != 0 || flaps() || len(b.get().Annotations) != 0 || clustercondition.Flaps(b.get()) != "" {
 		t.Errorf("it is still tainted: waits %s, %v", wait, b.get().ObjectMeta)
 	}

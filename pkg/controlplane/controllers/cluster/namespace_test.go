@@ -16,9 +16,9 @@ import (
 )
 
 func (b *bench) protected() string {
-	b.t.Helper()
+	b.Helper()
 	ns := &corev1.Namespace{}
-	must(b.t, b.client.Get(b.t.Context(), client.ObjectKey{Name: "karmada-es-m1"}, ns))
+	b.Must(b.Stored.Get(b.Context(), client.ObjectKey{Name: "karmada-es-m1"}, ns))
 	return ns.Labels[clusterv1alpha1.ExecutionNamespaceLabel]
 }
 
@@ -33,8 +33,8 @@ func TestNamespace_IsProtectedWhileItsClusterExists(t *testing.T) {
 			}
 			c := b.get()
 			c.Finalizers = nil
-			must(t, b.client.Update(t.Context(), c))
-			must(t, b.client.Delete(t.Context(), c))
+			b.Must(b.Stored.Update(t.Context(), c))
+			b.Must(b.Stored.Delete(t.Context(), c))
 			b.mustReconcile()
 			if got := b.protected(); got != "" {
 				t.Errorf("without its cluster it is protected for %q", got)
@@ -63,18 +63,18 @@ func TestNamespace_IsCreatedAgain(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Finalizers: []string{"kubernetes"}}}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer}}}
 	b := newBench(t, member(pulls, ready("True")), ns, work)
-	must(t, b.client.Delete(t.Context(), ns))
-	must(t, b.client.Delete(t.Context(), work))
+	b.Must(b.Stored.Delete(t.Context(), ns))
+	b.Must(b.Stored.Delete(t.Context(), work))
 	b.mustReconcile()
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work); !apierrors.IsNotFound(err) {
+	if err := b.Stored.Get(t.Context(), client.ObjectKeyFromObject(work), work); !apierrors.IsNotFound(err) {
 		t.Errorf("the Work is held: %v", err)
 	}
-	if got := b.events(); !slices.Contains(got, "Warning ExecutionSpaceDeleted Execution space(karmada-es-m1) was deleted; it is created again with all works.") {
+	if got := b.Events(); !slices.Contains(got, "Warning ExecutionSpaceDeleted Execution space(karmada-es-m1) was deleted; it is created again with all works.") {
 		t.Errorf("events %q", got)
 	}
-	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
+	b.Refresh(ns)
 	ns.Finalizers = nil
-	must(t, b.client.Update(t.Context(), ns))
+	b.Must(b.Stored.Update(t.Context(), ns))
 	b.mustReconcile()
 	if got := b.protected(); got != "m1" {
 		t.Errorf("protected for %q", got)

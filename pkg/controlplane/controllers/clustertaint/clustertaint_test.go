@@ -1,7 +1,6 @@
 package clustertaint
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -12,17 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
@@ -74,21 +69,18 @@ func TestReconcile_AddsAndRemovesTaints(t *testing.T) {
 	}
 }
 
-// reconciled returns the taints of the cluster after a reconciliation with some objects, and the first event of it.
+func newReconciler(t *testing.T, objs ...client.Object) (*memory.Env, *reconciler) {
+	t.Helper()
+	m := memory.New(t, objs...)
+	return m, &reconciler{client: m.Client, events: events.New(m.Recorder), clock: m.Clock}
+}
+
+// reconciled returns the taints of the cluster after a reconciliation with some objects, and the events of it.
 func reconciled(t *testing.T, objs ...client.Object) ([]corev1.Taint, string) {
 	t.Helper()
-	recorder := record.NewFakeRecorder(5)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
-	r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
-	if _, err := r.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	got := &clusterv1alpha1.Cluster{}
-	if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
-		t.Fatal(err)
-	}
-	close(recorder.Events)
-	return got.Spec.Taints, <-recorder.Events
+	m, r := newReconciler(t, objs...)
+	m.MustReconcile(r, request.NamespacedName)
+	return memory.Get[*clusterv1alpha1.Cluster](m, request.NamespacedName).Spec.Taints, strings.Join(m.Events(), "\n")
 }
 
 // One policy with a taint that no cluster can have does not keep the others from taking effect.
@@ -110,17 +102,8 @@ func TestReconcile_WritesNothingWithoutAChange(t *testing.T) {
 	add, remove := policy(), policy()
 	add.Spec.AddOnConditions, add.Spec.RemoveOnConditions = add.Spec.RemoveOnConditions, nil
 	remove.Name = "q"
-	recorder := record.NewFakeRecorder(5)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionTrue), add, remove).WithInterceptorFuncs(interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			t.Error("the cluster is written")
-			return nil
-		},
-	}).Build()
-	r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
-	if _, err := r.Reconcile(t.Context(), request); err != nil || len(recorder.Events) > 0 {
-		t.Errorf("%d events, %v", len(recorder.Events), err)
-	}
+	m, r := newReconciler(t, cluster(metav1.ConditionTrue), add, remove)
+	m.Stable(func() { m.MustReconcile(r, request.NamespacedName) })
 }
 
 func TestReconcile_RecordsAFailureAndNoConflict(t *testing.T) {
@@ -132,20 +115,15 @@ func TestReconcile_RecordsAFailureAndNoConflict(t *testing.T) {
 		"refused":  {apierrors.NewForbidden(clusterv1alpha1.Resource("clusters"), "m1", errors.New("no")), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recorder := record.NewFakeRecorder(5)
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionFalse), policy()).WithInterceptorFuncs(interceptor.Funcs{
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					return tc.err
-				},
-			}).Build()
-			r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
+			m, r := newReconciler(t, cluster(metav1.ConditionFalse), policy())
+			m.FailOn("patch Cluster ", tc.err)
 			for range 2 { // a failure with the same text is recorded once
 				if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, tc.err) {
 					t.Fatal(err)
 				}
 			}
-			if got := len(recorder.Events); got != tc.want {
-				t.Errorf("%d events", got)
+			if got := m.Events(); len(got) != tc.want {
+				t.Errorf("events %q", got)
 			}
 		})
 	}

@@ -10,14 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -81,26 +79,18 @@ func TestReconcile(t *testing.T) {
 				if tc.set != nil {
 					tc.set(b)
 				}
-				recorder := record.NewFakeRecorder(5)
-				c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b).Build()
-				r := &reconciler{scope: s, client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now), timeout: defaultTimeout}
+				m := memory.New(t, b)
+				r := &reconciler{scope: s, client: m.Client, events: events.New(m.Recorder), clock: m.Clock, timeout: defaultTimeout}
 				result, err := r.Reconcile(t.Context(), request)
 				if err != nil || result.RequeueAfter != tc.requeue {
 					t.Fatalf("%s, %v", result.RequeueAfter, err)
 				}
-				got := s.New()
-				if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
-					t.Fatal(err)
-				}
-				tasks := got.GetSpec().GracefulEvictionTasks
+				m.Refresh(b)
+				tasks := b.GetSpec().GracefulEvictionTasks
 				if tc.ended != (len(tasks) == 0) || !tc.ended && tasks[0].CreationTimestamp.IsZero() {
 					t.Errorf("the tasks are %+v", tasks)
 				}
-				close(recorder.Events)
-				var published []string
-				for e := range recorder.Events {
-					published = append(published, e)
-				}
+				published := m.Events()
 				want := "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."
 				if tc.ended && !slices.Equal(published, []string{want}) || !tc.ended && published != nil {
 					t.Errorf("the events are %q", published)
@@ -118,35 +108,26 @@ func TestReconcile_CancelsWhenTheClusterIsBack(t *testing.T) {
 		over := task("m1", time.Hour)
 		over.Replicas = new(int32(2))
 		b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{over, task("gone", time.Minute)}
-		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}
-		recorder := record.NewFakeRecorder(5)
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b, cluster).Build()
-		r := &reconciler{scope: s, client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now), timeout: defaultTimeout}
+		cluster := build.Cluster("m1", build.Ready(metav1.ConditionTrue))
+		m := memory.New(t, b, cluster)
+		r := &reconciler{scope: s, client: m.Client, events: events.New(m.Recorder), clock: m.Clock, timeout: defaultTimeout}
 		if got := r.leaving(t.Context(), cluster); !slices.Equal(got, []reconcile.Request{request}) {
 			t.Errorf("enqueued: %v", got)
 		}
-		if _, err := r.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
-		got := s.New()
-		if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
-			t.Fatal(err)
-		}
-		if spec := got.GetSpec(); len(spec.GracefulEvictionTasks) != 1 || !reflect.DeepEqual(spec.Clusters, []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}) {
+		m.MustReconcile(r, request.NamespacedName)
+		m.Refresh(b)
+		if spec := b.GetSpec(); len(spec.GracefulEvictionTasks) != 1 || !reflect.DeepEqual(spec.Clusters, []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}) {
 			t.Errorf("%s: %+v", s.Kind, spec)
 		}
-		if len(recorder.Events) != 1 { // of the template
-			t.Errorf("%s: %d events", s.Kind, len(recorder.Events))
+		if got := m.Events(); len(got) != 1 { // of the template
+			t.Errorf("%s: events %q", s.Kind, got)
 		}
 	}
 }
 
 func TestMaybeBack(t *testing.T) {
 	cluster := func(ready metav1.ConditionStatus, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
-		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
-		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: ready}}
-		return c
+		return build.Cluster("m1", build.Ready(ready), build.Taints(taints...))
 	}
 	down := corev1.Taint{Key: "down", Effect: corev1.TaintEffectNoExecute}
 	for name, tc := range map[string]struct {

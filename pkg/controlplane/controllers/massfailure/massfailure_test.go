@@ -16,14 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
@@ -33,87 +31,56 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // bench is a Guard over a store of clusters.
 type bench struct {
-	*testing.T
+	*memory.Env
 	*publisher
-	store    client.Client
-	clock    *clocktesting.FakeClock
-	recorder *record.FakeRecorder
-	writes   []string
-	fail     error // of reads of the ConfigMap
 }
 
 func newBench(t *testing.T, threshold float64, clusters ...string) *bench {
 	t.Helper()
-	b := &bench{T: t, clock: clocktesting.NewFakeClock(start), recorder: record.NewFakeRecorder(100)}
-	builder := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithStatusSubresource(&clusterv1alpha1.Cluster{})
+	var objs []client.Object
 	for _, name := range clusters {
-		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("u-" + name)}}
+		c := build.Cluster(name)
+		c.UID = types.UID("u-" + name)
 		c.Spec.SyncMode, c.Spec.SecretRef = clusterv1alpha1.Push, &clusterv1alpha1.LocalSecretReference{Name: name}
 		c.Status.KubernetesVersion = "v1"
 		c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(start.Add(-time.Hour))}}
-		builder.WithObjects(c)
+		objs = append(objs, c)
 	}
-	record := func(verb string, obj client.Object) {
-		b.writes = append(b.writes, verb+" "+obj.GetName())
-	}
-	b.store = builder.WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, ok := obj.(*corev1.ConfigMap); ok && b.fail != nil {
-				return b.fail
-			}
-			return c.Get(ctx, key, obj, opts...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			record("create", obj)
-			return c.Create(ctx, obj, opts...)
-		},
-		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			record("update", obj)
-			return c.Update(ctx, obj, opts...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			record("status", obj)
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-	}).Build()
+	b := &bench{Env: memory.New(t, objs...)}
 	b.restart(threshold)
 	return b
 }
 
 // restart replaces the Guard, as another process does.
 func (b *bench) restart(threshold float64) {
-	b.publisher = &publisher{Guard: New(&env.Env{Client: b.store, Live: b.store, Clock: b.clock, Metrics: prometheus.NewRegistry()}, events.New(b.recorder), Options{Threshold: threshold})}
-	b.writes = nil
+	b.publisher = &publisher{Guard: New(&env.Env{Client: b.Client, Live: b.Client, Clock: b.Clock, Metrics: prometheus.NewRegistry()}, events.New(b.Recorder), Options{Threshold: threshold})}
+	b.Writes()
 }
 
-func (b *bench) must(err error) {
+func (b *bench) mustPublish() {
 	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.Must(b.publish(b.Context()))
 }
 
 func (b *bench) cluster(name string) *clusterv1alpha1.Cluster {
 	b.Helper()
-	c := &clusterv1alpha1.Cluster{}
-	b.must(b.store.Get(b.Context(), client.ObjectKey{Name: name}, c))
-	return c
+	return memory.Get[*clusterv1alpha1.Cluster](b.Env, memory.Key("", name))
 }
 
 // set changes the Ready condition of clusters.
 func (b *bench) set(status metav1.ConditionStatus, clusters ...string) {
 	b.Helper()
 	for _, name := range clusters {
-		c := b.cluster(name)
-		meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: "R", LastTransitionTime: metav1.NewTime(b.clock.Now())})
-		b.must(b.store.Status().Update(b.Context(), c))
+		memory.Change(b.Env, memory.Key("", name), func(c *clusterv1alpha1.Cluster) {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: "R", LastTransitionTime: metav1.NewTime(b.Clock.Now())})
+		})
 	}
 }
 
 // observe records probes of clusters now.
 func (b *bench) observe(healthy bool, clusters ...string) {
 	for _, name := range clusters {
-		b.Observe(b.cluster(name), healthy, b.clock.Now())
+		b.Observe(b.cluster(name), healthy, b.Clock.Now())
 	}
 }
 
@@ -121,7 +88,7 @@ func (b *bench) holds(want bool, clusters ...string) {
 	b.Helper()
 	for _, name := range clusters {
 		if got, err := b.Hold(b.Context(), name); err != nil || got != want {
-			b.Errorf("%s at %s: held %t, want %t: %v", name, b.clock.Since(start), got, want, err)
+			b.Errorf("%s at %s: held %t, want %t: %v", name, b.Clock.Since(start), got, want, err)
 		}
 	}
 }
@@ -130,13 +97,13 @@ func (b *bench) holds(want bool, clusters ...string) {
 func (b *bench) stored() map[string]string {
 	b.Helper()
 	out := &corev1.ConfigMap{}
-	b.must(client.IgnoreNotFound(b.store.Get(b.Context(), stateKey(), out)))
+	b.Must(client.IgnoreNotFound(b.Stored.Get(b.Context(), stateKey(), out)))
 	return out.Data
 }
 
 func (b *bench) recorded() (out []string) {
-	for len(b.recorder.Events) > 0 {
-		out = append(out, strings.Join(strings.Fields(<-b.recorder.Events)[:2], " "))
+	for _, event := range b.Events() {
+		out = append(out, strings.Join(strings.Fields(event)[:2], " "))
 	}
 	return out
 }
@@ -144,11 +111,11 @@ func (b *bench) recorded() (out []string) {
 // fail lets all members of a federation of three fail: m1 is not Ready before m2 and m3 are.
 func failAll(b *bench) {
 	b.Helper()
-	b.must(b.publish(b.Context()))
+	b.mustPublish()
 	b.observe(true, "m1", "m2", "m3")
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.observe(false, "m1", "m2", "m3")
-	b.clock.Step(30 * time.Second)
+	b.Clock.Step(30 * time.Second)
 	b.set(metav1.ConditionFalse, "m1")
 }
 
@@ -157,9 +124,9 @@ func TestGuard_MassFailure(t *testing.T) {
 	failAll(b)
 	b.holds(true, "m1")
 	b.holds(false, "m2", "m3") // Ready: only a taint by hand could evict them
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.set(metav1.ConditionFalse, "m2", "m3")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(true, "m1", "m2", "m3")
 	for _, name := range []string{"m1", "m2", "m3"} {
 		c := meta.FindStatusCondition(b.cluster(name).Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped)
@@ -173,17 +140,13 @@ func TestGuard_MassFailure(t *testing.T) {
 	if testutil.ToFloat64(b.metrics.stopped) != 1 || testutil.ToFloat64(b.metrics.held) != 3 {
 		t.Error("the metrics are wrong")
 	}
-	b.writes = nil
-	b.must(b.publish(t.Context()))
-	if len(b.writes) != 0 {
-		t.Errorf("nothing changed, written: %v", b.writes)
-	}
-	b.clock.Step(time.Minute)
+	b.Stable(b.mustPublish)
+	b.Clock.Step(time.Minute)
 	b.observe(true, "m1", "m2", "m3")
 	b.set(metav1.ConditionTrue, "m1", "m2", "m3")
 	b.holds(true, "m1") // the taint must be removed first
-	b.clock.Step(eviction.RecoveryGrace)
-	b.must(b.publish(t.Context()))
+	b.Clock.Step(eviction.RecoveryGrace)
+	b.mustPublish()
 	b.holds(false, "m1", "m2", "m3")
 	if got := b.stored()[eviction.StateKey]; got != "" || meta.IsStatusConditionTrue(b.cluster("m1").Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped) {
 		t.Errorf("it did not end: %s", got)
@@ -197,23 +160,28 @@ func TestGuard_Restart(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
 	failAll(b)
 	b.set(metav1.ConditionFalse, "m2", "m3")
-	b.must(b.publish(t.Context()))
-	b.clock.Step(10 * time.Minute)
+	b.mustPublish()
+	b.Clock.Step(10 * time.Minute)
 	b.restart(0.5)
 	b.holds(true, "m1", "m2", "m3") // the state was not read
-	b.fail = errors.New("down")
-	if err := b.publish(t.Context()); !errors.Is(err, b.fail) {
+	down := errors.New("down")
+	b.live = interceptor.NewClient(b.Client, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return down
+		},
+	})
+	if err := b.publish(t.Context()); !errors.Is(err, down) {
 		t.Fatal(err)
 	}
 	b.holds(true, "m1", "m2", "m3")
-	b.fail = nil
-	b.must(b.publish(t.Context()))
+	b.live = b.Client
+	b.mustPublish()
 	b.holds(true, "m1", "m2", "m3")
-	if len(b.writes) != 0 {
-		t.Errorf("nothing changed, written: %v", b.writes)
+	if got := b.Writes(); len(got) != 0 {
+		t.Errorf("nothing changed, written: %v", got)
 	}
 	b.restart(0) // turned off
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(false, "m1", "m2", "m3")
 	if got := b.stored()[eviction.StateKey]; got != "" {
 		t.Errorf("stored: %s", got)
@@ -223,8 +191,8 @@ func TestGuard_Restart(t *testing.T) {
 func TestGuard_AStartWhileAllAreDownBeforeAnythingIsKnown(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
 	b.set(metav1.ConditionFalse, "m1") // long before the others; it is known to be alone only when they were probed
-	b.clock.Step(time.Hour)
-	b.must(b.publish(t.Context()))
+	b.Clock.Step(time.Hour)
+	b.mustPublish()
 	b.holds(true, "m1")
 	b.observe(true, "m2")
 	b.holds(true, "m1")
@@ -236,14 +204,11 @@ func TestGuard_Resume(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
 	failAll(b)
 	b.set(metav1.ConditionFalse, "m2")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	request := func(value string) {
 		t.Helper()
-		cm := &corev1.ConfigMap{}
-		b.must(b.store.Get(t.Context(), stateKey(), cm))
-		cm.Data[eviction.ResumeKey] = value
-		b.must(b.store.Update(t.Context(), cm))
-		b.must(b.publish(t.Context()))
+		memory.Change(b.Env, stateKey(), func(cm *corev1.ConfigMap) { cm.Data[eviction.ResumeKey] = value })
+		b.mustPublish()
 		if _, there := b.stored()[eviction.ResumeKey]; there {
 			t.Error("the request remains")
 		}
@@ -251,11 +216,11 @@ func TestGuard_Resume(t *testing.T) {
 	request("2025-01-01T00:00:00Z") // of an earlier mass failure
 	b.holds(true, "m1", "m2")
 	state, err := eviction.DecodeMassFailure(b.stored())
-	b.must(err)
+	b.Must(err)
 	request(eviction.ResumeValue(state.Since))
 	b.holds(false, "m1", "m2")
 	b.restart(0.5)
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(false, "m1", "m2")
 	if testutil.ToFloat64(b.metrics.stopped) != 0 {
 		t.Error("the metric is wrong")
@@ -264,30 +229,30 @@ func TestGuard_Resume(t *testing.T) {
 
 func TestGuard_WhatDoesNotCount(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	joining := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	joining.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(start)}}
-	b.must(b.store.Create(t.Context(), joining)) // was never Ready
+	b.Must(b.Stored.Create(t.Context(), joining)) // was never Ready
 	b.observe(true, "m1", "m2", "m3")
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.observe(false, "m1")
-	b.clock.Step(30 * time.Second)
+	b.Clock.Step(30 * time.Second)
 	b.observe(true, "m2", "m3")
 	b.set(metav1.ConditionFalse, "m1")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(false, "m1")
-	if len(b.writes) != 1 { // the create of this test
-		t.Errorf("written: %v", b.writes)
+	if got := b.Writes(); len(got) != 0 {
+		t.Errorf("written: %v", got)
 	}
 }
 
 func TestGuard_AStateThatIsNotReadable(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
-	b.must(b.store.Create(t.Context(), &corev1.ConfigMap{
+	b.Must(b.Stored.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: stateKey().Namespace, Name: stateKey().Name}, Data: map[string]string{eviction.StateKey: "{"},
 	}))
 	failAll(b)
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(true, "m1")
 	if state, err := eviction.DecodeMassFailure(b.stored()); err != nil || !state.Stopped() {
 		t.Errorf("%+v %v", state, err)
@@ -296,18 +261,18 @@ func TestGuard_AStateThatIsNotReadable(t *testing.T) {
 
 func TestGuard_AForgedState(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
-	b.must(b.store.Create(t.Context(), &corev1.ConfigMap{
+	b.Must(b.Stored.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: stateKey().Namespace, Name: stateKey().Name},
 		Data:       map[string]string{eviction.StateKey: `{"since":"2999-01-01T00:00:00Z","failed":3,"total":3,"clusters":["m1","m2","m3"],"belowSince":"2999-01-01T00:00:00Z"}`},
 	}))
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.observe(true, "m2", "m3")
 	b.set(metav1.ConditionFalse, "m1")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	b.holds(true, "m1")
-	b.clock.Step(eviction.MassFailureWindow)
+	b.Clock.Step(eviction.MassFailureWindow)
 	b.holds(false, "m1")
-	b.must(b.publish(t.Context()))
+	b.mustPublish()
 	if got := b.stored()[eviction.StateKey]; got != "" {
 		t.Errorf("stored: %s", got)
 	}
@@ -318,15 +283,9 @@ func TestPublish_ForgetsDeletedClusters(t *testing.T) {
 	for _, name := range []string{"m1", "m2", "m3"} {
 		b.Observe(b.cluster(name), false, start)
 	}
-	if err := b.publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.store.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.publish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	b.Must(b.publish(t.Context()))
+	b.Must(b.Stored.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}))
+	b.Must(b.publish(t.Context()))
 	if got := slices.Sorted(maps.Keys(b.health)); !slices.Equal(got, []types.UID{"u-m1", "u-m3"}) {
 		t.Errorf("known: %v", got)
 	}

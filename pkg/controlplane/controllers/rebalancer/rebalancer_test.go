@@ -1,7 +1,6 @@
 package rebalancer
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -11,13 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -42,10 +38,11 @@ func binding(name string, triggered *metav1.Time) *workv1alpha2.ResourceBinding 
 	}
 }
 
-func newReconciler(now time.Time, funcs interceptor.Funcs, objs ...client.Object) *reconciler {
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).
-		WithStatusSubresource(&appsv1alpha1.WorkloadRebalancer{}).WithInterceptorFuncs(funcs).Build()
-	return &reconciler{client: c, live: c, clock: clocktesting.NewFakePassiveClock(now)}
+func newReconciler(t *testing.T, now time.Time, objs ...client.Object) (*memory.Env, *reconciler) {
+	t.Helper()
+	m := memory.New(t, objs...)
+	m.Clock.SetTime(now)
+	return m, &reconciler{client: m.Client, live: m.Client, clock: m.Clock}
 }
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}
@@ -53,7 +50,7 @@ var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "r"}}
 func TestReconcile_TriggersAndFinishes(t *testing.T) {
 	now := created.Add(time.Minute)
 	later := metav1.NewTime(created.Add(time.Hour))
-	r := newReconciler(now, interceptor.Funcs{},
+	m, r := newReconciler(t, now,
 		rebalancerOf(nil, workload("Deployment", "default", "web"), workload("Deployment", "default", "later"),
 			workload("Deployment", "default", "missing"), workload("ClusterRole", "", "admin")),
 		binding("web-deployment", nil), binding("later-deployment", &later),
@@ -63,10 +60,7 @@ func TestReconcile_TriggersAndFinishes(t *testing.T) {
 	if err != nil || result.RequeueAfter != 0 {
 		t.Fatal(result, err)
 	}
-	got := &appsv1alpha1.WorkloadRebalancer{}
-	if err := r.client.Get(t.Context(), request.NamespacedName, got); err != nil {
-		t.Fatal(err)
-	}
+	got := memory.Get[*appsv1alpha1.WorkloadRebalancer](m, request.NamespacedName)
 	want := []appsv1alpha1.ObservedWorkload{
 		{Workload: workload("ClusterRole", "", "admin"), Result: appsv1alpha1.RebalanceSuccessful},
 		{Workload: workload("Deployment", "default", "later"), Result: appsv1alpha1.RebalanceSuccessful},
@@ -80,26 +74,12 @@ func TestReconcile_TriggersAndFinishes(t *testing.T) {
 		t.Errorf("the status is %+v", got.Status)
 	}
 	for name, want := range map[string]time.Time{"web-deployment": created, "later-deployment": later.Time} {
-		b := &workv1alpha2.ResourceBinding{}
-		if err := r.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); err != nil {
-			t.Fatal(err)
-		}
+		b := memory.Get[*workv1alpha2.ResourceBinding](m, memory.Key("default", name))
 		if b.Spec.RescheduleTriggeredAt == nil || !b.Spec.RescheduleTriggeredAt.Time.Equal(want) {
 			t.Errorf("%s is triggered at %v, want %v", name, b.Spec.RescheduleTriggeredAt, want)
 		}
 	}
-	// A second pass writes nothing.
-	r.client = interceptor.NewClient(r.client.(client.WithWatch), interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return errors.New("a write")
-		},
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			return errors.New("a write of the status")
-		},
-	})
-	if _, err := r.Reconcile(t.Context(), request); err != nil {
-		t.Error(err)
-	}
+	m.Stable(func() { m.MustReconcile(r, request.NamespacedName) })
 }
 
 func TestReconcile_DeletesAfterItsTime(t *testing.T) {
@@ -115,15 +95,13 @@ func TestReconcile_DeletesAfterItsTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := created.Add(time.Minute)
-			r := newReconciler(now, interceptor.Funcs{}, rebalancerOf(&tc.ttl, workload("Deployment", "default", "web")), binding("web-deployment", nil))
+			m, r := newReconciler(t, now, rebalancerOf(&tc.ttl, workload("Deployment", "default", "web")), binding("web-deployment", nil))
 			result, err := r.Reconcile(t.Context(), request)
 			if err != nil || result.RequeueAfter <= 0 {
 				t.Fatalf("%+v %v", result, err)
 			}
-			r.clock = clocktesting.NewFakePassiveClock(now.Add(tc.elapsed))
-			if _, err := r.Reconcile(t.Context(), request); err != nil {
-				t.Fatal(err)
-			}
+			m.Clock.Step(tc.elapsed)
+			m.MustReconcile(r, request.NamespacedName)
 			err = r.client.Get(t.Context(), request.NamespacedName, &appsv1alpha1.WorkloadRebalancer{})
 			if apierrors.IsNotFound(err) != tc.deleted {
 				t.Errorf("deleted is %t: %v", !tc.deleted, err)
@@ -133,19 +111,13 @@ func TestReconcile_DeletesAfterItsTime(t *testing.T) {
 }
 
 func TestReconcile_RetriesAWorkloadWithoutResult(t *testing.T) {
-	r := newReconciler(created, interceptor.Funcs{
-		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
-			return apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), obj.GetName(), errors.New("changed"))
-		},
-	}, rebalancerOf(nil, workload("Deployment", "default", "web"), workload("Deployment", "default", "missing")), binding("web-deployment", nil))
+	m, r := newReconciler(t, created, rebalancerOf(nil, workload("Deployment", "default", "web"), workload("Deployment", "default", "missing")), binding("web-deployment", nil))
+	m.FailOn("patch ", apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "web-deployment", errors.New("changed")))
 	_, err := r.Reconcile(t.Context(), request)
 	if err == nil || !strings.Contains(err.Error(), "1 resource reschedule triggered failed and need retry") || !apierrors.IsConflict(errors.Unwrap(err)) && !strings.Contains(err.Error(), "web-deployment") {
 		t.Fatal(err)
 	}
-	got := &appsv1alpha1.WorkloadRebalancer{}
-	if err := r.client.Get(t.Context(), request.NamespacedName, got); err != nil {
-		t.Fatal(err)
-	}
+	got := memory.Get[*appsv1alpha1.WorkloadRebalancer](m, request.NamespacedName)
 	if got.Status.FinishTime != nil || len(got.Status.ObservedWorkloads) != 2 || got.Status.ObservedWorkloads[1].Result != "" {
 		t.Errorf("the status is %+v", got.Status)
 	}

@@ -15,16 +15,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -36,7 +33,7 @@ import (
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func tainted(taints ...corev1.Taint) *clusterv1alpha1.Cluster {
-	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
+	return build.Cluster("m1", build.Taints(taints...))
 }
 
 func noExecute() corev1.Taint {
@@ -61,28 +58,24 @@ func binding(s *scope.Binding, name, tolerations string, priority int32) workv1a
 }
 
 type harness struct {
+	*memory.Env
 	*reconciler
-	client   client.Client
-	queue    *queue
-	recorder *record.FakeRecorder
+	queue *queue
 }
 
 // newHarness returns a controller with the queue of one scope, whose workers do not run.
-func newHarness(t *testing.T, s *scope.Binding, o Options, funcs interceptor.Funcs, objs ...client.Object) *harness {
+func newHarness(t *testing.T, s *scope.Binding, o Options, objs ...client.Object) *harness {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
-	recorder := record.NewFakeRecorder(100)
-	q := newQueue(&env.Env{Client: c, Clock: clocktesting.NewFakeClock(now)}, s, events.New(recorder), newMetrics(prometheus.NewRegistry()), o)
+	m := memory.New(t, objs...)
+	q := newQueue(&env.Env{Client: m.Client, Clock: m.Clock}, s, events.New(m.Recorder), newMetrics(prometheus.NewRegistry()), o)
 	t.Cleanup(q.items.ShutDown)
-	return &harness{&reconciler{client: c, options: o, queues: []*queue{q}}, c, q, recorder}
+	return &harness{m, &reconciler{client: m.Client, options: o, queues: []*queue{q}}, q}
 }
 
-func (h *harness) tasks(t *testing.T, b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
-	t.Helper()
+func (h *harness) tasks(b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
+	h.Helper()
 	got := h.queue.scope.New()
-	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(b), got); err != nil {
-		t.Fatal(err)
-	}
+	h.Must(h.Stored.Get(h.Context(), client.ObjectKeyFromObject(b), got))
 	return got.GetSpec().GracefulEvictionTasks
 }
 
@@ -107,12 +100,12 @@ func TestProcess(t *testing.T) {
 		for _, s := range scope.Bindings() {
 			t.Run(s.Kind+"/"+name, func(t *testing.T) {
 				b := binding(s, "b", tc.tolerations, 0)
-				h := newHarness(t, s, Options{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, interceptor.Funcs{}, tc.cluster, b)
+				h := newHarness(t, s, Options{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, tc.cluster, b)
 				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
 				if want := (outcome{evicted: tc.evicted, after: tc.after}); err != nil || got != want {
 					t.Fatalf("%+v %v", got, err)
 				}
-				tasks := h.tasks(t, b)
+				tasks := h.tasks(b)
 				if tc.evicted != (len(tasks) == 1) || tc.evicted && (tasks[0].CreationTimestamp == nil || tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != policyv1alpha1.PurgeModeDirectly || !tasks[0].CreationTimestamp.Time.Equal(now)) {
 					t.Errorf("the tasks are %+v", tasks)
 				}
@@ -124,7 +117,7 @@ func TestProcess(t *testing.T) {
 func TestProcess_WhatIsGoneIsDropped(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, b)
+	h := newHarness(t, s, Options{Evict: true}, b)
 	for _, i := range []item{{"m1", client.ObjectKeyFromObject(b)}, {"m1", types.NamespacedName{Namespace: "default", Name: "gone"}}} {
 		if got, err := h.queue.process(t.Context(), i); got != (outcome{}) || err != nil {
 			t.Errorf("%v: %+v %v", i, got, err)
@@ -139,21 +132,12 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 			for i := range 30 {
 				objs = append(objs, binding(s, fmt.Sprintf("b%d", i), "", 0))
 			}
-			writes := make(chan string, 100)
-			h := newHarness(t, s, Options{Evict: true, Rate: 1e9}, interceptor.Funcs{
-				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-					writes <- obj.GetName()
-					return c.Patch(ctx, obj, patch, opts...)
-				},
-			}, objs...)
-			clock := h.queue.env.Clock.(*clocktesting.FakeClock)
+			h := newHarness(t, s, Options{Evict: true, Rate: 1e9}, objs...)
 			result, err := h.Reconcile(t.Context(), request)
 			if err != nil || result.RequeueAfter != resync {
 				t.Fatal(result, err)
 			}
-			if _, err := h.Reconcile(t.Context(), request); err != nil { // enqueued again before they are evicted
-				t.Fatal(err)
-			}
+			h.MustReconcile(h, request.NamespacedName) // enqueued again before they are evicted
 			for range 30 {
 				done := make(chan struct{})
 				go func() {
@@ -165,16 +149,15 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 					case <-done:
 						open = false
 					default:
-						if clock.HasWaiters() {
-							clock.Step(time.Second)
+						if h.Clock.HasWaiters() {
+							h.Clock.Step(time.Second)
 						}
 					}
 				}
 			}
-			close(writes)
 			seen := map[string]int{}
-			for name := range writes {
-				seen[name]++
+			for _, write := range h.Writes() {
+				seen[write]++
 			}
 			if len(seen) != 30 || h.queue.items.Len() != 0 {
 				t.Errorf("evicted %d of 30, %d remain", len(seen), h.queue.items.Len())
@@ -191,7 +174,7 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 // While evictions are off nothing is enqueued, and the bindings of a tainted cluster are not searched again.
 func TestReconcile_NothingWhileEvictionsAreOff(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Options{}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "b", "", 0))
+	h := newHarness(t, s, Options{}, tainted(noExecute()), binding(s, "b", "", 0))
 	if got, err := h.Reconcile(t.Context(), request); err != nil || got != (reconcile.Result{}) || h.queue.items.Len() != 0 {
 		t.Errorf("%+v %v, %d enqueued", got, err, h.queue.items.Len())
 	}
@@ -204,16 +187,16 @@ func TestProcess_WithoutAPolicyItStays(t *testing.T) {
 		b.SetLabels(nil)
 		b.SetUID("binding")
 		b.GetSpec().Resource.UID = "template"
-		h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), b)
+		h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), b)
 		for range 3 {
 			if got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err != nil || got != (outcome{}) {
 				t.Fatalf("%+v %v", got, err)
 			}
 		}
-		if len(h.tasks(t, b)) > 0 || len(h.recorder.Events) != 2 { // of the binding and of the template
-			t.Errorf("%s: %d tasks, %d events", s.Kind, len(h.tasks(t, b)), len(h.recorder.Events))
+		if len(h.tasks(b)) > 0 || len(h.Recorder.Events) != 2 { // of the binding and of the template
+			t.Errorf("%s: %d tasks, %d events", s.Kind, len(h.tasks(b)), len(h.Recorder.Events))
 		}
-		if got := <-h.recorder.Events; !strings.Contains(got, "Warning EvictWorkloadFromClusterSkipped Evict from cluster m1 skipped: no policy applies") {
+		if got := <-h.Recorder.Events; !strings.Contains(got, "Warning EvictWorkloadFromClusterSkipped Evict from cluster m1 skipped: no policy applies") {
 			t.Error(got)
 		}
 	}
@@ -221,11 +204,9 @@ func TestProcess_WithoutAPolicyItStays(t *testing.T) {
 
 func TestReconcile_HigherPriorityFirst(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()),
+	h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()),
 		binding(s, "a-low", "", 1), binding(s, "b-high", "", 100), binding(s, "c-none", "", 0), binding(s, "d-middle", "", 50))
-	if _, err := h.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	h.MustReconcile(h, request.NamespacedName)
 	for _, want := range []string{"b-high", "d-middle", "a-low", "c-none"} {
 		got, _, _ := h.queue.items.GetWithPriority()
 		h.queue.items.Done(got)
@@ -237,7 +218,7 @@ func TestReconcile_HigherPriorityFirst(t *testing.T) {
 
 func TestReconcile_NoTaintNoWork(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(), binding(s, "b", "", 0))
+	h := newHarness(t, s, Options{Evict: true}, tainted(), binding(s, "b", "", 0))
 	if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 || h.queue.items.Len() != 0 {
 		t.Error(result, err, h.queue.items.Len())
 	}
@@ -247,20 +228,15 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
 	refused := apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "b", errors.New("no"))
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return refused
-		},
-	}, tainted(noExecute()), b)
-	if _, err := h.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), b)
+	h.FailOn("patch ", refused)
+	h.MustReconcile(h, request.NamespacedName)
 	if !h.queue.next(t.Context()) {
 		t.Fatal("the queue ended")
 	}
 	key := item{"m1", client.ObjectKeyFromObject(b)}
-	if got, _, _ := h.queue.items.GetWithPriority(); got != key || len(h.recorder.Events) != 2 {
-		t.Errorf("requeued %v, %d events", got, len(h.recorder.Events))
+	if got, _, _ := h.queue.items.GetWithPriority(); got != key || len(h.Recorder.Events) != 2 {
+		t.Errorf("requeued %v, %d events", got, len(h.Recorder.Events))
 	}
 }
 
@@ -268,13 +244,10 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "b", errors.New("changed"))
-		},
-	}, tainted(noExecute()), b)
-	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !apierrors.IsConflict(err) || len(h.recorder.Events) > 0 {
-		t.Errorf("%v, %d events", err, len(h.recorder.Events))
+	h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), b)
+	h.FailOn("patch ", apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "b", errors.New("changed")))
+	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !apierrors.IsConflict(err) || len(h.Recorder.Events) > 0 {
+		t.Errorf("%v, %d events", err, len(h.Recorder.Events))
 	}
 }
 
@@ -287,14 +260,14 @@ func TestProcess_Schedules(t *testing.T) {
 		h := newHarness(t, s, Options{Evict: true, Schedule: func(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
 			got = spec
 			return done, nil
-		}}, interceptor.Funcs{}, tainted(noExecute()), b)
+		}}, tainted(noExecute()), b)
 		if out, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !out.evicted || err != nil {
 			t.Fatalf("%+v %v", out, err)
 		}
 		if got == nil || len(got.Clusters) != 1 || len(got.GracefulEvictionTasks) != 1 || got.GracefulEvictionTasks[0].CreationTimestamp.IsZero() {
 			t.Errorf("the spec is %+v", got)
 		}
-		if written := len(h.tasks(t, b)) == 1; written == done {
+		if written := len(h.tasks(b)) == 1; written == done {
 			t.Errorf("scheduled: %v, the tasks are written: %v", done, written)
 		}
 	}
@@ -313,13 +286,13 @@ func TestReconcile_AHeldClusterIsNotEvicted(t *testing.T) {
 			held := true
 			b := binding(s, "b", "", 0)
 			h := newHarness(t, s, Options{Evict: true, Rate: 1e9, Limits: evictions.Limits{Hold: func(_ context.Context, cluster string) (bool, error) { return held && cluster == "m1", nil }}},
-				interceptor.Funcs{}, tainted(noExecute()), b)
+				tainted(noExecute()), b)
 			if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != heldResync || h.queue.items.Len() != 0 {
 				t.Fatal(result, err, h.queue.items.Len())
 			}
 			// A binding that was enqueued before.
 			key := item{"m1", client.ObjectKeyFromObject(b)}
-			if got, err := h.queue.process(t.Context(), key); got != (outcome{}) || err != nil || len(h.tasks(t, b)) != 0 {
+			if got, err := h.queue.process(t.Context(), key); got != (outcome{}) || err != nil || len(h.tasks(b)) != 0 {
 				t.Fatalf("%+v %v", got, err)
 			}
 			held = false
@@ -351,7 +324,7 @@ func TestProcess_Budget(t *testing.T) {
 	a, b := binding(s, "a", "", 0), binding(s, "b", "", 0)
 	tolerant := binding(s, "c", `{"operator":"Exists"}`, 0)
 	budget := &fakeBudget{left: 1}
-	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, interceptor.Funcs{}, tainted(noExecute()), a, b, tolerant)
+	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, tainted(noExecute()), a, b, tolerant)
 	for _, step := range []struct {
 		binding workv1alpha2.Binding
 		want    outcome
@@ -360,8 +333,8 @@ func TestProcess_Budget(t *testing.T) {
 			t.Errorf("%s: %+v %v, want %+v", step.binding.GetName(), got, err, step.want)
 		}
 	}
-	if len(h.tasks(t, b)) != 0 || budget.returned != 0 {
-		t.Errorf("%v, %d returned", h.tasks(t, b), budget.returned)
+	if len(h.tasks(b)) != 0 || budget.returned != 0 {
+		t.Errorf("%v, %d returned", h.tasks(b), budget.returned)
 	}
 }
 
@@ -369,11 +342,8 @@ func TestProcess_AFailedWriteReturnsItsBudget(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
 	budget := &fakeBudget{left: 1}
-	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return errors.New("no")
-		},
-	}, tainted(noExecute()), b)
+	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, tainted(noExecute()), b)
+	h.FailOn("patch ", errors.New("no"))
 	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err == nil || budget.returned != 1 {
 		t.Errorf("%v, %d returned", err, budget.returned)
 	}
@@ -402,13 +372,13 @@ func TestProcess_LeavesAllTaintedClustersAtOnce(t *testing.T) {
 				b.GetSpec().Clusters = append(b.GetSpec().Clusters, workv1alpha2.TargetCluster{Name: "m3"})
 				budget := &fakeBudget{left: 1}
 				d := Options{Evict: true, Limits: evictions.Limits{Budget: budget, Hold: func(_ context.Context, cluster string) (bool, error) { return cluster == tc.held, nil }}}
-				h := newHarness(t, s, d, interceptor.Funcs{}, cluster("m1"), cluster("m2"), healthy, b)
+				h := newHarness(t, s, d, cluster("m1"), cluster("m2"), healthy, b)
 				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
 				if err != nil || !got.evicted {
 					t.Fatalf("%+v %v", got, err)
 				}
 				var from []string
-				for _, task := range h.tasks(t, b) {
+				for _, task := range h.tasks(b) {
 					from = append(from, task.FromCluster)
 				}
 				if !slices.Equal(from, tc.want) {
@@ -431,11 +401,11 @@ func TestQueue_Pace(t *testing.T) {
 
 func TestReconcile_CountsOnlyTaintedClusters(t *testing.T) {
 	s := scope.Bindings()[0]
-	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "a", "", 0))
+	h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), binding(s, "a", "", 0))
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}
 	spec := func(taints string) func() error {
 		return func() error {
-			return h.client.Patch(t.Context(), tainted(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`)))
+			return h.Stored.Patch(t.Context(), tainted(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`)))
 		}
 	}
 	for _, step := range []struct {
@@ -446,11 +416,9 @@ func TestReconcile_CountsOnlyTaintedClusters(t *testing.T) {
 		{"tainted", func() error { return nil }, 1},
 		{"no taint", spec("null"), 0},
 		{"tainted again", spec(`[{"key":"down","effect":"NoExecute"}]`), 1},
-		{"deleted", func() error { return h.client.Delete(t.Context(), tainted()) }, 0},
+		{"deleted", func() error { return h.Stored.Delete(t.Context(), tainted()) }, 0},
 	} {
-		if err := step.change(); err != nil {
-			t.Fatal(err)
-		}
+		h.Must(step.change())
 		if _, err := h.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
