@@ -1,8 +1,6 @@
 package endpointslice
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,13 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
@@ -55,66 +51,34 @@ func collected(t *testing.T, cluster string) *workv1alpha1.Work {
 }
 
 type fixture struct {
+	*memory.Env
 	*reconciler
-	t      *testing.T
-	writes int
-	// conflict fails the next write once.
-	conflict error
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	t.Helper()
-	f := &fixture{t: t}
-	written := func() error {
-		f.writes++
-		err := f.conflict
-		f.conflict = nil
-		return err
-	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
-		WithIndex(&discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf)).
-		WithIndex(&workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-				return errors.Join(written(), c.Create(ctx, obj, opts...))
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				if err := written(); err != nil {
-					return err
-				}
-				return c.Patch(ctx, obj, patch, opts...)
-			},
-			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-				f.writes++
-				return c.Delete(ctx, obj, opts...)
-			},
-		}).Build()
-	f.reconciler = &reconciler{client: c, works: works.NewWriter(c, c)}
-	return f
+	m := memory.New(t, objects...)
+	m.Index(&discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf))
+	m.Index(&workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf))
+	return &fixture{m, &reconciler{client: m.Client, works: works.NewWriter(m.Client, m.Client)}}
 }
 
 // reconcile makes passes for a Work until one writes nothing.
 func (f *fixture) reconcile(work client.Object) {
-	f.t.Helper()
+	f.Helper()
 	for range 3 {
-		f.writes = 0
-		if _, err := f.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(work)}); err != nil {
-			f.t.Fatal(err)
-		}
-		if f.writes == 0 {
+		f.Writes()
+		f.MustReconcile(f, client.ObjectKeyFromObject(work))
+		if len(f.Writes()) == 0 {
 			return
 		}
 	}
-	f.t.Fatal("every pass writes")
+	f.Fatal("every pass writes")
 }
 
 func (f *fixture) imported() []discoveryv1.EndpointSlice {
-	f.t.Helper()
-	list := &discoveryv1.EndpointSliceList{}
-	if err := f.client.List(f.t.Context(), list); err != nil {
-		f.t.Fatal(err)
-	}
-	return list.Items
+	f.Helper()
+	return memory.List[*discoveryv1.EndpointSliceList](f.Env).Items
 }
 
 func TestReconcile_ImportsTheSlice(t *testing.T) {
@@ -130,18 +94,14 @@ func TestReconcile_ImportsTheSlice(t *testing.T) {
 	t.Run("a slice that was changed by hand is restored", func(t *testing.T) {
 		forged := all[0].DeepCopy()
 		forged.Endpoints[0].Addresses = []string{"10.9.9.9"}
-		if err := f.client.Update(t.Context(), forged); err != nil {
-			t.Fatal(err)
-		}
+		f.Must(f.Stored.Update(t.Context(), forged))
 		f.reconcile(work)
 		if got := f.imported()[0].Endpoints[0].Addresses[0]; got != "10.0.0.1" {
 			t.Errorf("address %s", got)
 		}
 	})
 	t.Run("nothing is imported that the cluster does not export", func(t *testing.T) {
-		if err := f.client.Delete(t.Context(), exportWork("m1")); err != nil {
-			t.Fatal(err)
-		}
+		f.Must(f.Stored.Delete(t.Context(), exportWork("m1")))
 		f.reconcile(work)
 		if all := f.imported(); len(all) != 0 {
 			t.Errorf("imported %+v", all)
@@ -153,15 +113,13 @@ func TestReconcile_RemovesWhatItImported(t *testing.T) {
 	work := collected(t, "m1")
 	f := newFixture(t, build.Cluster("m1", build.Ready(metav1.ConditionTrue)), work, exportWork("m1"))
 	f.reconcile(work)
-	if err := f.client.Delete(t.Context(), work); err != nil {
-		t.Fatal(err)
-	}
+	f.Must(f.Stored.Delete(t.Context(), work))
 	f.reconcile(work)
 	if all := f.imported(); len(all) != 0 {
 		t.Errorf("imported %+v", all)
 	}
 	left := &workv1alpha1.Work{}
-	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(work), left); client.IgnoreNotFound(err) != nil {
+	if err := f.Stored.Get(t.Context(), client.ObjectKeyFromObject(work), left); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	for _, finalizer := range left.Finalizers {
@@ -180,9 +138,7 @@ func TestReconcile_ClusterNotReady(t *testing.T) {
 	if all := f.imported(); len(all) != 1 {
 		t.Fatalf("imported %+v", all)
 	}
-	if err := f.client.Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	f.Must(f.Stored.Create(t.Context(), other))
 	f.reconcile(other)
 	f.reconcile(down)
 	if all := f.imported(); len(all) != 1 || all[0].Name != "imported-m2-web-a" {
@@ -198,7 +154,7 @@ func TestReconcile_SliceOfAnother(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "delete or rename it") {
 		t.Errorf("got %v", err)
 	}
-	if f.writes != 0 {
-		t.Errorf("%d writes", f.writes)
+	if writes := f.Writes(); len(writes) != 0 {
+		t.Errorf("writes %q", writes)
 	}
 }

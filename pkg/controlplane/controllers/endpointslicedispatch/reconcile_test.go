@@ -1,10 +1,9 @@
 package endpointslicedispatch
 
 import (
-	"context"
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,18 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/status"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
@@ -35,21 +30,9 @@ func web() types.NamespacedName { return types.NamespacedName{Namespace: "defaul
 
 // fixture is a reconciler of a slice that was collected in m1, for the consumers m1 to m3.
 type fixture struct {
+	*memory.Env
 	*reconciler
 	collected types.NamespacedName
-	writes    []string
-	// conflict is the write that fails with a conflict the next time.
-	conflict string
-}
-
-func (f *fixture) write(verb string, obj client.Object) error {
-	write := verb + " " + obj.GetNamespace()
-	f.writes = append(f.writes, write)
-	if write == f.conflict {
-		f.conflict = ""
-		return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, obj.GetName(), nil)
-	}
-	return nil
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -60,10 +43,8 @@ func newFixture(t *testing.T) *fixture {
 	}
 	objects, clusters := []client.Object{mcs}, services.Clusters{}
 	for _, name := range []string{"m1", "m2", "m3"} {
-		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}
-		clusters[name] = c
-		objects = append(objects, c)
+		clusters[name] = build.Cluster(name, build.Ready(metav1.ConditionTrue))
+		objects = append(objects, clusters[name])
 	}
 	v, err := services.Decide(services.Facts{MCS: mcs, Clusters: clusters})
 	if err != nil {
@@ -81,46 +62,25 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(objects, work)...).
-		WithStatusSubresource(mcs).
-		WithIndex(work, serviceIndex, controllers.IndexKey(serviceOf)).WithIndex(work, sourceIndex, controllers.IndexKey(sourceOf)).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-				if err := f.write("create", obj); err != nil {
-					return err
-				}
-				return c.Create(ctx, obj, opts...)
-			},
-			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				if err := f.write("patch", obj); err != nil {
-					return err
-				}
-				return c.Patch(ctx, obj, patch, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-				if err := f.write(sub, obj); err != nil {
-					return err
-				}
-				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-			},
-		}).Build()
+	f.Env = memory.New(t, append(objects, work)...)
+	f.Index(work, serviceIndex, controllers.IndexKey(serviceOf))
+	f.Index(work, sourceIndex, controllers.IndexKey(sourceOf))
+	c := f.Client
 	f.reconciler = &reconciler{
-		enabled: true, client: c, lookup: lookup{c}, works: works.NewWriter(c, c), events: events.New(record.NewFakeRecorder(100)), results: newResults(),
-		conditions: status.For(c, c, clocktesting.NewFakeClock(time.Unix(1000, 0)),
-			func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions"),
+		enabled: true, client: c, lookup: lookup{c}, works: works.NewWriter(c, c), events: events.New(f.Recorder), results: newResults(),
+		conditions: status.For(c, c, f.Clock, func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions"),
 	}
 	return f
 }
 
-// reconcile returns the writes of a pass.
-func (f *fixture) reconcile(ctx context.Context) (string, error) {
-	f.writes = nil
-	_, err := f.Reconcile(ctx, reconcile.Request{NamespacedName: f.collected})
-	return fmt.Sprint(f.writes), err
+// reconcile returns the writes of a pass, without the name of the Work.
+func (f *fixture) reconcile() (string, error) {
+	_, err := f.Reconcile(f.Context(), reconcile.Request{NamespacedName: f.collected})
+	return strings.ReplaceAll(fmt.Sprint(f.Writes()), "/"+f.collected.Name, ""), err
 }
 
 func TestReconcile_WritesOnceAndRetriesConflicts(t *testing.T) {
-	const all = "[create karmada-es-m2 create karmada-es-m3 status default]"
+	const all = "[create Work karmada-es-m2 create Work karmada-es-m3 status MultiClusterService default/web]"
 	for name, tc := range map[string]struct {
 		// change changes a Work after a first pass.
 		change   string
@@ -130,41 +90,34 @@ func TestReconcile_WritesOnceAndRetriesConflicts(t *testing.T) {
 		fails       bool
 	}{
 		"no conflict":                 {want: all, again: "[]"},
-		"conflict of the first Work":  {conflict: "create karmada-es-m2", want: all, fails: true, again: "[create karmada-es-m2 status default]"},
-		"conflict of the second Work": {conflict: "create karmada-es-m3", want: all, fails: true, again: "[create karmada-es-m3 status default]"},
-		"conflict of the status":      {conflict: "status default", want: "[create karmada-es-m2 create karmada-es-m3 status default status default]", again: "[]"},
+		"conflict of the first Work":  {conflict: "create Work karmada-es-m2", want: all, fails: true, again: "[create Work karmada-es-m2 status MultiClusterService default/web]"},
+		"conflict of the second Work": {conflict: "create Work karmada-es-m3", want: all, fails: true, again: "[create Work karmada-es-m3 status MultiClusterService default/web]"},
+		"conflict of the status":      {conflict: "status MultiClusterService default/web", want: "[create Work karmada-es-m2 create Work karmada-es-m3 status MultiClusterService default/web status MultiClusterService default/web]", again: "[]"},
 		"conflict of a Work that changed": {
-			change: "karmada-es-m3", conflict: "patch karmada-es-m3", want: "[patch karmada-es-m3 status default]", fails: true, again: "[patch karmada-es-m3 status default]",
+			change: "karmada-es-m3", conflict: "patch Work karmada-es-m3", want: "[patch Work karmada-es-m3 status MultiClusterService default/web]", fails: true, again: "[patch Work karmada-es-m3 status MultiClusterService default/web]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			if tc.change != "" {
-				if _, err := f.reconcile(t.Context()); err != nil {
+				if _, err := f.reconcile(); err != nil {
 					t.Fatal(err)
 				}
-				changed := &workv1alpha1.Work{}
-				if err := f.client.Get(t.Context(), types.NamespacedName{Namespace: tc.change, Name: f.collected.Name}, changed); err != nil {
-					t.Fatal(err)
-				}
-				changed.Spec.SuspendDispatching = new(true)
-				if err := f.client.Update(t.Context(), changed); err != nil {
-					t.Fatal(err)
-				}
+				memory.Change(f.Env, memory.Key(tc.change, f.collected.Name), func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 			}
-			f.conflict = tc.conflict
-			if got, err := f.reconcile(t.Context()); got != tc.want || apierrors.IsConflict(err) != tc.fails || (err != nil) != tc.fails {
+			if tc.conflict != "" {
+				f.FailOnce(tc.conflict, apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, "web", nil))
+			}
+			if got, err := f.reconcile(); got != tc.want || apierrors.IsConflict(err) != tc.fails || (err != nil) != tc.fails {
 				t.Errorf("wrote %s, want %s; error %v, want one: %t", got, tc.want, err, tc.fails)
 			}
-			if got, err := f.reconcile(t.Context()); got != tc.again || err != nil {
+			if got, err := f.reconcile(); got != tc.again || err != nil {
 				t.Errorf("wrote %s in the next pass, want %s: %v", got, tc.again, err)
 			}
-			if got, err := f.reconcile(t.Context()); got != "[]" || err != nil {
-				t.Errorf("nothing changed, still wrote %s: %v", got, err)
-			}
-			mcs := &networkingv1alpha1.MultiClusterService{}
-			if err := f.client.Get(t.Context(), web(), mcs); err != nil || !meta.IsStatusConditionTrue(mcs.Status.Conditions, services.SlicesDispatched) {
-				t.Errorf("conditions %+v, %v", mcs.Status.Conditions, err)
+			f.Stable(func() { f.MustReconcile(f, f.collected) })
+			mcs := memory.Get[*networkingv1alpha1.MultiClusterService](f.Env, web())
+			if !meta.IsStatusConditionTrue(mcs.Status.Conditions, services.SlicesDispatched) {
+				t.Errorf("conditions %+v", mcs.Status.Conditions)
 			}
 		})
 	}

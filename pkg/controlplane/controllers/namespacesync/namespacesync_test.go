@@ -7,15 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -35,33 +32,23 @@ func namespace(name string, labels map[string]string) *unstructured.Unstructured
 // execution namespace yet, and returns the Works.
 func syncNamespace(t *testing.T, ns *unstructured.Unstructured, stored ...client.Object) []workv1alpha1.Work {
 	t.Helper()
-	r := newReconciler(t, ns, stored...)
-	for range 2 {
-		if _, err := r.Reconcile(t.Context(), request(ns.GetName())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list := &workv1alpha1.WorkList{}
-	if err := r.client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
-	return list.Items
+	m, r := newReconciler(t, ns, stored...)
+	m.MustReconcile(r, memory.Key("", ns.GetName()))
+	m.Stable(func() { m.MustReconcile(r, memory.Key("", ns.GetName())) })
+	return memory.List[*workv1alpha1.WorkList](m).Items
 }
 
-func newReconciler(t *testing.T, ns *unstructured.Unstructured, stored ...client.Object) *reconciler {
+func newReconciler(t *testing.T, ns *unstructured.Unstructured, stored ...client.Object) (*memory.Env, *reconciler) {
 	t.Helper()
-	for _, name := range []string{"m1", "m2"} {
-		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).Build()
+	m := memory.New(t, append(stored, build.Cluster("m1"), build.Cluster("m2"))...)
 	skipped, err := propagation.ParseNamespaces([]string{"kube-.*"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reconciler{
-		client: c, skipped: skipped, works: works.NewWriter(c, c),
+	return m, &reconciler{
+		client: m.Client, skipped: skipped, works: works.NewWriter(m.Client, m.Client),
 		store:     templatestest.New(t, []*unstructured.Unstructured{ns, namespace("karmada-es-m1", nil)}).Store,
-		overrides: &works.Overrides{Events: events.New(record.NewFakeRecorder(10))},
+		overrides: &works.Overrides{Events: events.New(m.Recorder)},
 	}
 }
 
@@ -138,7 +125,7 @@ func TestReconcile_KeepsTheWorkOfABinding(t *testing.T) {
 }
 
 func TestOverridden(t *testing.T) {
-	r := newReconciler(t, namespace("team", nil))
+	_, r := newReconciler(t, namespace("team", nil))
 	all := []reconcile.Request{request("team")}
 	selectors := func(rs ...policyv1alpha1.ResourceSelector) []policyv1alpha1.ResourceSelector { return rs }
 	for name, tc := range map[string]struct {

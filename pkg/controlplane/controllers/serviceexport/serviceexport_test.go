@@ -14,14 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -53,51 +50,27 @@ func exportWork(cluster string) *workv1alpha1.Work {
 }
 
 type fixture struct {
+	*memory.Env
 	*reconciler
-	t      *testing.T
-	writes int
-	// fail fails the next writes of statuses with a conflict.
-	fail int
 }
 
 func newFixture(t *testing.T, service *corev1.Service, objects ...client.Object) *fixture {
 	t.Helper()
-	f := &fixture{t: t}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
-		WithStatusSubresource(&multiclusterv1alpha1.ServiceExport{}).
-		WithIndex(&workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				f.writes++
-				return c.Patch(ctx, obj, patch, opts...)
-			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-				f.writes++
-				if f.fail > 0 {
-					f.fail--
-					return apierrors.NewConflict(schema.GroupResource{Resource: "serviceexports"}, obj.GetName(), nil)
-				}
-				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-			},
-		}).Build()
-	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	f.reconciler = newReconciler(c, c, store{service: service}, clock)
-	return f
+	m := memory.New(t, objects...)
+	m.Index(&workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf))
+	m.Clock.SetTime(time.Unix(1000, 0))
+	return &fixture{m, newReconciler(m.Client, m.Client, store{service: service}, m.Clock)}
 }
 
-func (f *fixture) reconcile() error {
-	_, err := f.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: web()})
-	return err
+func (f *fixture) mustReconcile() {
+	f.Helper()
+	f.MustReconcile(f, web())
 }
 
 // conditions returns those of the ServiceExport in the control plane.
 func (f *fixture) conditions() []metav1.Condition {
-	f.t.Helper()
-	export := &multiclusterv1alpha1.ServiceExport{}
-	if err := f.client.Get(f.t.Context(), web(), export); err != nil {
-		f.t.Fatal(err)
-	}
-	return export.Status.Conditions
+	f.Helper()
+	return memory.Get[*multiclusterv1alpha1.ServiceExport](f.Env, web()).Status.Conditions
 }
 
 func export() *multiclusterv1alpha1.ServiceExport {
@@ -113,34 +86,23 @@ func service() *corev1.Service {
 
 func TestReconcile_WritesConditions(t *testing.T) {
 	f := newFixture(t, service(), export(), exportWork("m1"))
-	if err := f.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	f.mustReconcile()
 	conditions := f.conditions()
 	valid := meta.FindStatusCondition(conditions, services.ExportValid)
 	if valid == nil || valid.Status != metav1.ConditionTrue || valid.ObservedGeneration != 3 || valid.LastTransitionTime.Unix() != 1000 {
 		t.Errorf("conditions %+v", conditions)
 	}
-	work := &workv1alpha1.Work{}
-	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(exportWork("m1")), work); err != nil {
-		t.Fatal(err)
-	}
+	work := memory.Get[*workv1alpha1.Work](f.Env, client.ObjectKeyFromObject(exportWork("m1")))
 	var status multiclusterv1alpha1.ServiceExportStatus
 	if err := json.Unmarshal([]byte(work.Annotations[services.StatusAnnotation]), &status); err != nil || !meta.IsStatusConditionTrue(status.Conditions, services.ExportValid) {
 		t.Errorf("the member gets %q, %v", work.Annotations[services.StatusAnnotation], err)
 	}
-
-	f.writes = 0
-	if err := f.reconcile(); err != nil || f.writes != 0 {
-		t.Errorf("a second pass writes %d times: %v", f.writes, err)
-	}
+	f.Stable(f.mustReconcile)
 }
 
 func TestReconcile_NoService(t *testing.T) {
 	f := newFixture(t, nil, export())
-	if err := f.reconcile(); err != nil {
-		t.Fatal(err)
-	}
+	f.mustReconcile()
 	if valid := meta.FindStatusCondition(f.conditions(), services.ExportValid); valid == nil || valid.Status == metav1.ConditionTrue {
 		t.Errorf("conditions %+v", f.conditions())
 	}
@@ -149,11 +111,9 @@ func TestReconcile_NoService(t *testing.T) {
 // TestReconcile_Conflict writes the conditions although another client wrote the ServiceExport meanwhile.
 func TestReconcile_Conflict(t *testing.T) {
 	f := newFixture(t, service(), export(), exportWork("m1"))
-	f.fail = 1
-	if err := f.reconcile(); err != nil {
-		if err := f.reconcile(); err != nil {
-			t.Fatal(err)
-		}
+	f.FailOnce("status ServiceExport ", apierrors.NewConflict(schema.GroupResource{Resource: "serviceexports"}, "web", nil))
+	if _, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: web()}); err != nil {
+		f.mustReconcile()
 	}
 	if !meta.IsStatusConditionTrue(f.conditions(), services.ExportValid) {
 		t.Errorf("conditions %+v", f.conditions())
@@ -162,7 +122,5 @@ func TestReconcile_Conflict(t *testing.T) {
 
 func TestReconcile_Deleted(t *testing.T) {
 	f := newFixture(t, service(), exportWork("m1"))
-	if err := f.reconcile(); err != nil || f.writes != 0 {
-		t.Errorf("%d writes, %v", f.writes, err)
-	}
+	f.Stable(f.mustReconcile)
 }
