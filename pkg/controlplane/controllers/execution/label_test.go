@@ -50,16 +50,16 @@ func TestReconcile_ManagedLabelIsRemovedAndPutBack(t *testing.T) {
 			})
 			if tc.scaled {
 				b.edit(func(w *workv1alpha1.Work) {
-					b.fill(w, strings.Replace(deployment, `"replicas":1`, `"replicas":3`, 1), "abort")
+					fill(b.T, w, strings.Replace(deployment, `"replicas":1`, `"replicas":3`, 1), "abort")
 				})
 			}
 			if !tc.unobserved {
-				b.clock.Step(time.Minute)
+				b.Clock.Step(time.Minute)
 				for range 2 {
 					if _, err := b.sync(); err == nil || !strings.Contains(err.Error(), "already exists") {
 						t.Fatalf("error %v", err)
 					}
-					b.clock.Step(time.Minute)
+					b.Clock.Step(time.Minute)
 				}
 				if !strings.HasPrefix(applied(b.work()), "False") {
 					t.Fatalf("applied %s", applied(b.work()))
@@ -75,7 +75,7 @@ func TestReconcile_ManagedLabelIsRemovedAndPutBack(t *testing.T) {
 				b.observed(deploymentPath)
 			}
 			for range 3 {
-				b.clock.Step(time.Minute)
+				b.Clock.Step(time.Minute)
 				b.mustSync()
 			}
 			if s := b.work().Status; !strings.HasPrefix(applied(b.work()), "True") || len(s.ManifestStatuses) != 1 || !strings.Contains(string(s.ManifestStatuses[0].Status.Raw), `"replicas":3`) {

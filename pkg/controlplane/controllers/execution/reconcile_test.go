@@ -33,35 +33,35 @@ func TestReconcile_ConfigMap(t *testing.T) {
 		t.Fatalf("in the member: %v", obj)
 	}
 	work := b.work()
-	if applied(work) != appliedOK || len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != "Healthy" || b.writes.Load() != 1 {
-		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	if applied(work) != appliedOK || len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != "Healthy" || b.writes() != 1 {
+		t.Errorf("status after %d writes: %+v", b.writes(), work.Status)
 	}
-	if got := b.events(); !slices.Equal(got, []string{"Normal SyncSucceed Successfully applied resource(default/a) to cluster m1"}) {
+	if got := b.Events(); !slices.Equal(got, []string{"Normal SyncSucceed Successfully applied resource(default/a) to cluster m1"}) {
 		t.Errorf("events: %v", got)
 	}
 	b.observed(configMapPath)
 	b.member.Writes()
 	b.mustSync()
-	if got := b.member.Writes(); len(got) != 0 || b.writes.Load() != 1 || len(b.events()) != 0 {
+	if got := b.member.Writes(); len(got) != 0 || b.writes() != 1 || len(b.Events()) != 0 {
 		t.Errorf("the second reconciliation wrote %v", got)
 	}
 }
 
 func TestReconcile_HealthyDeploymentIsReportedAtOnce(t *testing.T) {
 	b := newBench(t, deployment)
-	if wait := b.mustSync(); wait != time.Second || b.writes.Load() != 0 {
-		t.Fatalf("waits %s after %d writes", wait, b.writes.Load())
+	if wait := b.mustSync(); wait != time.Second || b.writes() != 0 {
+		t.Fatalf("waits %s after %d writes", wait, b.writes())
 	}
 	obj := b.member.Get(deploymentPath)
 	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
 	b.member.Put(deploymentPath, obj)
 	b.observed(deploymentPath)
-	b.clock.Step(200 * time.Millisecond)
+	b.Clock.Step(200 * time.Millisecond)
 	b.mustSync()
 	work := b.work()
-	if b.writes.Load() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Healthy" ||
+	if b.writes() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Healthy" ||
 		!strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), `"readyReplicas":1`) {
-		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+		t.Errorf("status after %d writes: %+v", b.writes(), work.Status)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 	}
 	b.member.Put(deploymentPath, obj)
 	b.observed(deploymentPath)
-	b.clock.Step(200 * time.Millisecond)
+	b.Clock.Step(200 * time.Millisecond)
 	b.mustSync()
 	work := b.work()
 	if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status != nil || work.Status.ManifestStatuses[0].Health != "Healthy" {
@@ -95,10 +95,10 @@ func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 
 func TestReconcile_UnhealthyDeploymentIsReportedAfterTheDelay(t *testing.T) {
 	b := newBench(t, deployment)
-	b.clock.Step(b.mustSync())
+	b.Clock.Step(b.mustSync())
 	b.mustSync()
-	if work := b.work(); b.writes.Load() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Unhealthy" {
-		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	if work := b.work(); b.writes() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Unhealthy" {
+		t.Errorf("status after %d writes: %+v", b.writes(), work.Status)
 	}
 }
 
@@ -111,26 +111,26 @@ func TestReconcile_FailureMustLast(t *testing.T) {
 		return 0
 	})
 	wait, err := b.sync()
-	if err == nil || wait != 250*time.Millisecond || b.writes.Load() != 0 || len(b.events()) != 0 {
+	if err == nil || wait != 250*time.Millisecond || b.writes() != 0 || len(b.Events()) != 0 {
 		t.Fatalf("waits %s, %v", wait, err)
 	}
-	b.clock.Step(wait)
+	b.Clock.Step(wait)
 	_, err = b.sync()
 	if err == nil || !strings.HasPrefix(applied(b.work()), "False Failed to apply all manifests (0/1): ") {
 		t.Errorf("applied: %s, %v", applied(b.work()), err)
 	}
-	events := b.events()
+	events := b.Events()
 	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning SyncFailed Failed to sync work(karmada-es-m1/w) to cluster(m1), err: ") ||
 		!strings.HasPrefix(events[1], "Warning SyncFailed Failed to create or update resource(default/a) in member cluster(m1): ") {
 		t.Errorf("events: %v", events)
 	}
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	_, _ = b.sync()
-	if b.writes.Load() != 1 || len(b.events()) != 0 {
+	if b.writes() != 1 || len(b.Events()) != 0 {
 		t.Error("the same failure is published again")
 	}
 	b.member.Fail(nil)
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	if applied(b.work()) != appliedOK {
 		t.Errorf("applied: %s", applied(b.work()))
@@ -144,10 +144,10 @@ func TestReconcile_ShortFailureIsNotReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	b.member.Fail(nil)
-	b.clock.Step(10 * time.Millisecond)
+	b.Clock.Step(10 * time.Millisecond)
 	b.mustSync()
-	if got := b.events(); b.writes.Load() != 1 || len(got) != 1 || !strings.HasPrefix(got[0], "Normal") {
-		t.Errorf("%d writes, events %v", b.writes.Load(), got)
+	if got := b.Events(); b.writes() != 1 || len(got) != 1 || !strings.HasPrefix(got[0], "Normal") {
+		t.Errorf("%d writes, events %v", b.writes(), got)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestReconcile_Ownership(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, configMap)
-			b.edit(func(w *workv1alpha1.Work) { b.fill(w, configMap, tc.conflict) })
+			b.edit(func(w *workv1alpha1.Work) { fill(b.T, w, configMap, tc.conflict) })
 			b.member.Put(configMapPath, taken(tc.change))
 			_, err := b.sync()
 			got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k")
@@ -245,7 +245,7 @@ func TestReconcile_ObjectNotObservedIsRead(t *testing.T) {
 	if b.member.Get(configMapPath) != nil {
 		t.Fatal("created at once")
 	}
-	b.clock.Step(apply.ConfirmAfter)
+	b.Clock.Step(apply.ConfirmAfter)
 	b.mustSync()
 	if b.member.Get(configMapPath) == nil {
 		t.Error("not there")
@@ -257,7 +257,7 @@ func TestReconcile_RestartWritesNothing(t *testing.T) {
 	b.mustSync()
 	version := b.work().ResourceVersion
 	b.member.Writes()
-	b.events()
+	b.Events()
 	fresh := newRunner(t.Context(), b.c, "m1")
 	t.Cleanup(fresh.stop)
 	b.runner = fresh
@@ -266,7 +266,7 @@ func TestReconcile_RestartWritesNothing(t *testing.T) {
 	}
 	b.observed(configMapPath)
 	b.mustSync()
-	if got := b.member.Writes(); len(got) != 0 || b.work().ResourceVersion != version || len(b.events()) != 0 {
+	if got := b.member.Writes(); len(got) != 0 || b.work().ResourceVersion != version || len(b.Events()) != 0 {
 		t.Errorf("writes: %v", got)
 	}
 }
@@ -278,16 +278,16 @@ func TestReconcile_Suspended(t *testing.T) {
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "SuspendDispatching" || c.Message != "Work dispatching is in a suspended state." {
 		t.Errorf("dispatching: %v", c)
 	}
-	if got := b.events(); !slices.Equal(got, []string{"Normal WorkDispatching Work dispatching is in a suspended state."}) {
+	if got := b.Events(); !slices.Equal(got, []string{"Normal WorkDispatching Work dispatching is in a suspended state."}) {
 		t.Errorf("events: %v", got)
 	}
 	if b.member.Get(configMapPath) != nil {
 		t.Error("in the member")
 	}
 	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(false) })
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.mustSync()
-	if got := b.events(); len(got) != 2 || got[1] != "Normal WorkDispatching Work is being dispatched to member clusters." {
+	if got := b.Events(); len(got) != 2 || got[1] != "Normal WorkDispatching Work is being dispatched to member clusters." {
 		t.Errorf("events: %v", got)
 	}
 	if b.member.Get(configMapPath) == nil {
@@ -302,7 +302,7 @@ func TestReconcile_SuspendedReportsADeletedObject(t *testing.T) {
 	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	b.member.Remove(configMapPath)
 	b.observed(configMapPath)
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	if got := b.work().Status.ManifestStatuses[0].Health; got != "Unknown" {
 		t.Errorf("health %s", got)
@@ -325,7 +325,7 @@ func TestReconcile_ClusterThatIsNotAcceptedIsIgnored(t *testing.T) {
 	b := newBench(t, configMap)
 	b.cluster(func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
 	b.mustSync()
-	if len(b.member.Writes()) != 0 || b.writes.Load() != 0 {
+	if len(b.member.Writes()) != 0 || b.writes() != 0 {
 		t.Error("it was written to")
 	}
 }
@@ -333,21 +333,19 @@ func TestReconcile_ClusterThatIsNotAcceptedIsIgnored(t *testing.T) {
 func TestReconcile_ClusterCannotBeOpened(t *testing.T) {
 	b := newBench(t, configMap)
 	b.opened = errors.New("no secret")
-	if _, err := b.sync(); err == nil || b.writes.Load() != 0 {
+	if _, err := b.sync(); err == nil || b.writes() != 0 {
 		t.Errorf("got %v", err)
 	}
 }
 
 // delete marks the Work as being deleted.
 func (b *bench) delete() {
-	b.t.Helper()
-	if err := b.plane.Delete(b.t.Context(), b.work()); err != nil {
-		b.t.Fatal(err)
-	}
+	b.Helper()
+	b.Must(b.Stored.Delete(b.Context(), b.work()))
 }
 
 func (b *bench) gone() bool {
-	err := b.plane.Get(b.t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, &workv1alpha1.Work{})
+	err := b.Stored.Get(b.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, &workv1alpha1.Work{})
 	return apierrors.IsNotFound(err)
 }
 
@@ -376,14 +374,10 @@ func TestRemove(t *testing.T) {
 				c.Status.Conditions[0].Status = metav1.ConditionFalse
 				c.Finalizers = []string{"f"}
 			})
-			if err := b.plane.Delete(b.t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
-				b.t.Fatal(err)
-			}
+			b.Must(b.Stored.Delete(b.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}))
 		}, true, true},
 		{"a Work without a cluster is deleted", func(b *bench) {
-			if err := b.plane.Delete(b.t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
-				b.t.Fatal(err)
-			}
+			b.Must(b.Stored.Delete(b.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}))
 		}, true, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -443,7 +437,7 @@ func TestRunner_InformerRunsAsLongAsItIsUsed(t *testing.T) {
 	}
 	b.mustSync()
 	want("ConfigMap")
-	b.edit(func(w *workv1alpha1.Work) { b.fill(w, deployment, "abort") })
+	b.edit(func(w *workv1alpha1.Work) { fill(b.T, w, deployment, "abort") })
 	b.mustSync()
 	want("Deployment")
 	b.runner.forget("w")
@@ -480,7 +474,7 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
 	b.member.Put(deploymentPath, obj)
 	b.observed(deploymentPath)
-	b.clock.Step(200 * time.Millisecond)
+	b.Clock.Step(200 * time.Millisecond)
 	b.mustSync()
 	want := []string{
 		"Normal SyncSucceed Successfully applied resource(default/a) to cluster m1",
@@ -491,11 +485,11 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 		"Normal WorkDispatching Work is being dispatched to member clusters.",
 		"Normal SyncSucceed Sync work(karmada-es-m1/w) to cluster(m1) successful.",
 	}
-	if diff := cmp.Diff(want, b.events()); diff != "" {
+	if diff := cmp.Diff(want, b.Events()); diff != "" {
 		t.Error(diff)
 	}
 	b.mustSync()
-	if got := b.events(); len(got) > 0 {
+	if got := b.Events(); len(got) > 0 {
 		t.Errorf("recorded again: %v", got)
 	}
 }
@@ -504,11 +498,11 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 // published about it.
 func TestReport_DeletedWorkHasNoEvents(t *testing.T) {
 	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-	b.patchStatus = func() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w") }
+	b.FailOn("status Work ", apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w"))
 	if wait := b.mustSync(); wait != 0 {
 		t.Errorf("requeued after %s", wait)
 	}
-	if got := b.events(); len(got) > 0 {
+	if got := b.Events(); len(got) > 0 {
 		t.Errorf("published: %v", got)
 	}
 }

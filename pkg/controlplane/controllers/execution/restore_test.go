@@ -22,16 +22,12 @@ import (
 // lose takes the Work out of the control plane as a restored backup does, without a
 // deletion that was recorded.
 func (b *bench) lose() {
-	b.t.Helper()
+	b.Helper()
 	work := b.work()
 	base := work.DeepCopy()
 	work.Finalizers = nil
-	if err := b.plane.Patch(b.t.Context(), work, client.MergeFrom(base)); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.plane.Delete(b.t.Context(), work); err != nil {
-		b.t.Fatal(err)
-	}
+	b.Must(b.Stored.Patch(b.Context(), work, client.MergeFrom(base)))
+	b.Must(b.Stored.Delete(b.Context(), work))
 }
 
 func TestRestore_ObjectsOfLostWorksRemain(t *testing.T) {
@@ -41,9 +37,7 @@ func TestRestore_ObjectsOfLostWorksRemain(t *testing.T) {
 		uid := b.member.Get(configMapPath).GetUID()
 		b.lose()
 		if clusterToo {
-			if err := b.plane.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
-				t.Fatal(err)
-			}
+			b.Must(b.Stored.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}))
 		}
 		b.mustSync()
 		if obj := b.member.Get(configMapPath); obj == nil || obj.GetUID() != uid {
@@ -62,17 +56,15 @@ func TestRestore_StatusThatWasLostIsWrittenAgain(t *testing.T) {
 	work := b.work()
 	before := work.Status.DeepCopy()
 	work.Status = workv1alpha1.WorkStatus{}
-	if err := b.plane.Status().Update(t.Context(), work); err != nil {
-		t.Fatal(err)
-	}
+	b.Must(b.Stored.Status().Update(t.Context(), work))
 	written := b.work()
 	written.ResourceVersion = "999999"
-	b.state().written.Record(written, before, b.clock.Now())
+	b.state().written.Record(written, before, b.Clock.Now())
 	b.mustSync()
 	if applied(b.work()) != "absent" {
 		t.Fatal("the test did not lose the status")
 	}
-	b.clock.Step(status.WrittenTTL)
+	b.Clock.Step(status.WrittenTTL)
 	b.mustSync()
 	if applied(b.work()) == "absent" {
 		t.Error("the status is not written again")
@@ -84,7 +76,7 @@ func TestRestore_SameGenerationOfSomethingElseIsApplied(t *testing.T) {
 	b.mustSync()
 	b.edit(func(w *workv1alpha1.Work) {
 		other := b.work()
-		b.fill(other, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"other"}}`, "abort")
+		fill(b.T, other, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"other"}}`, "abort")
 		w.Spec = other.Spec
 		w.Generation-- // what edit adds
 	})
@@ -98,7 +90,10 @@ func TestRemove_WithTheRightsOfAnAgentOfOtherTools(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	refused := 0
-	b.patch = func() error {
+	b.Before = func(request string) error {
+		if !strings.HasPrefix(request, "patch ") {
+			return nil
+		}
 		refused++
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "w", errors.New("update only"))
 	}
@@ -140,7 +135,7 @@ func TestWentBack_MemberIsComparedAgain(t *testing.T) {
 				copied = b.member.Backup()
 			}
 			change := func(text string) {
-				b.edit(func(w *workv1alpha1.Work) { b.fill(w, text, "abort") })
+				b.edit(func(w *workv1alpha1.Work) { fill(b.T, w, text, "abort") })
 			}
 			change(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"newer"}}`)
 			b.mustSync()
@@ -181,7 +176,7 @@ func TestWentBack_UnchangedWork(t *testing.T) {
 		b.observed(configMapPath)
 		copied := b.member.Backup()
 		b.edit(func(w *workv1alpha1.Work) {
-			b.fill(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"newer"}}`, "abort")
+			fill(b.T, w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"newer"}}`, "abort")
 		})
 		b.mustSync()
 		b.observed(configMapPath)
@@ -202,7 +197,7 @@ func TestApply_RefusedCreate(t *testing.T) {
 	for _, conflict := range []string{"overwrite", "abort"} {
 		for _, code := range []int{http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusInternalServerError} {
 			b := newBench(t, configMap)
-			b.edit(func(w *workv1alpha1.Work) { b.fill(w, configMap, conflict) })
+			b.edit(func(w *workv1alpha1.Work) { fill(b.T, w, configMap, conflict) })
 			b.member.Put(configMapPath, decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"theirs"}}`))
 			b.member.Fail(func(r *http.Request) int {
 				if r.Method == http.MethodPost {
@@ -237,20 +232,16 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 	b.observed(configMapPath)
 	cached := b.work()
 	later := b.work()
-	b.fill(later, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"later"}}`, "abort")
-	if err := b.plane.Update(t.Context(), later); err != nil {
-		t.Fatal(err)
-	}
+	fill(b.T, later, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"later"}}`, "abort")
+	b.Must(b.Stored.Update(t.Context(), later))
 	obj := b.member.Get(configMapPath)
 	stale, err := b.runner.works.hasher.Snapshot(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unstructured.SetNestedField(obj.Object, "later", "data", "k"); err != nil {
-		t.Fatal(err)
-	}
+	b.Must(unstructured.SetNestedField(obj.Object, "later", "data", "k"))
 	b.member.Put(configMapPath, obj)
-	b.fill(cached, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"old"}}`, "abort")
+	fill(b.T, cached, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"old"}}`, "abort")
 	m, err := b.runner.deps.Members.Member(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

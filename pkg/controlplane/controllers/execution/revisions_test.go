@@ -61,7 +61,7 @@ func TestRevisions_NewHealthRulesAreAppliedToExistingObjects(t *testing.T) {
 	}
 	b.member.Writes()
 	b.mustSync()
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	if h := b.work().Status.ManifestStatuses[0].Health; h != workv1alpha1.ResourceUnhealthy {
 		t.Errorf("it is %s", h)
@@ -109,7 +109,7 @@ func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 	set := b.customize()
 	set(health(`function InterpretHealth(o) while true do end end`))
 	b.mustSync()
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	work := b.work()
 	c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted)
@@ -120,7 +120,7 @@ func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 		t.Errorf("the status is %+v", work.Status)
 	}
 	failures := 0
-	for _, e := range b.events() {
+	for _, e := range b.Events() {
 		if strings.HasPrefix(e, "Warning InterpretHealthFailed Interpret health of object(ConfigMap/default/a) failed, err: ") {
 			failures++
 		}
@@ -130,7 +130,7 @@ func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 	}
 	set(health(`function InterpretHealth(o) return true end`))
 	b.mustSync()
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	work = b.work()
 	if c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {

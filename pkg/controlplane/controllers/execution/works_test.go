@@ -75,7 +75,7 @@ func TestReconcile_WorkWrittenByHand(t *testing.T) {
 	b.edit(manifests(named("a", "2"), named("b", "1")))
 	b.mustSync()
 	has(pathA, "2")
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.mustSync()
 	if got := len(b.work().Status.ManifestStatuses); got != 2 {
 		t.Fatalf("%d statuses", got)
@@ -94,8 +94,8 @@ func TestReconcile_WorkWrittenByHand(t *testing.T) {
 	}
 
 	b.edit(manifests(named("a", "3")))
-	for until := b.clock.Now().Add(time.Minute); b.member.Get(pathA) == nil && b.clock.Now().Before(until); { // it may exist: the informer is new
-		b.clock.Step(max(time.Second, b.mustSync()))
+	for until := b.Clock.Now().Add(time.Minute); b.member.Get(pathA) == nil && b.Clock.Now().Before(until); { // it may exist: the informer is new
+		b.Clock.Step(max(time.Second, b.mustSync()))
 	}
 	has(pathA, "3")
 	b.delete()
@@ -122,7 +122,7 @@ func TestReconcile_AgentsLearnWhetherAWorkIsWanted(t *testing.T) {
 				t.Fatalf("waits %s", wait)
 			}
 			if answer == "" {
-				b.clock.Step(answerTimeout)
+				b.Clock.Step(answerTimeout)
 			} else {
 				b.edit(func(w *workv1alpha1.Work) { w.Annotations[workv1alpha2.WantedAnnotation] = answer })
 			}
@@ -143,25 +143,19 @@ func TestReconcile_AgentsLearnWhetherAWorkIsWanted(t *testing.T) {
 			work := b.work().DeepCopy()
 			work.Name, work.ResourceVersion, work.UID = names.Work("ConfigMap", "a", "default"), "", "canonical"
 			for _, obj := range []client.Object{binding, work} {
-				if err := b.plane.Create(t.Context(), obj); err != nil {
-					t.Fatal(err)
-				}
+				b.Must(b.Stored.Create(t.Context(), obj))
 			}
 			sync := func() string {
 				if _, err := b.runner.reconcile(t.Context(), work.Name); err != nil {
 					t.Fatal(err)
 				}
-				if err := b.plane.Get(t.Context(), client.ObjectKeyFromObject(work), work); err != nil {
-					t.Fatal(err)
-				}
+				b.Must(b.Stored.Get(t.Context(), client.ObjectKeyFromObject(work), work))
 				return work.Annotations[workv1alpha2.WantedAnnotation]
 			}
 			if got := sync(); got != "" {
 				t.Errorf("the answer for a Work that is not deleted is %q", got)
 			}
-			if err := b.plane.Delete(t.Context(), work); err != nil {
-				t.Fatal(err)
-			}
+			b.Must(b.Stored.Delete(t.Context(), work))
 			if got := sync(); got != want || len(b.member.Writes()) != 0 {
 				t.Errorf("the answer is %q, want %q", got, want)
 			}
