@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -39,8 +40,9 @@ type Env struct {
 // New returns a control plane with objects.
 func New(t *testing.T, objs ...client.Object) *Env {
 	t.Helper()
-	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...)
-	for _, typ := range kube.NewScheme().AllKnownTypes() {
+	scheme := kube.NewScheme()
+	b := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objs...)
+	for _, typ := range scheme.AllKnownTypes() {
 		_, status := typ.FieldByName("Status")
 		if obj, ok := reflect.New(typ).Interface().(client.Object); ok && status {
 			b = b.WithStatusSubresource(obj)

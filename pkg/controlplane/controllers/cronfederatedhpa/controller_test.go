@@ -8,21 +8,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
@@ -38,31 +32,45 @@ func cron() *autoscalingv1alpha1.CronFederatedHPA {
 	return c
 }
 
-func setup(deadline time.Duration, funcs interceptor.Funcs) (*reconciler, *clocktesting.FakeClock) {
+type bench struct {
+	*memory.Env
+	*reconciler
+}
+
+var key = types.NamespacedName{Namespace: "ns", Name: "c"}
+
+func newBench(t *testing.T, deadline time.Duration) *bench {
+	t.Helper()
 	hpa := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "h"}}
 	hpa.Spec.MaxReplicas = 3
-	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithRESTMapper(mapper).WithObjects(cron(), hpa).
-		WithStatusSubresource(&autoscalingv1alpha1.CronFederatedHPA{}).WithInterceptorFuncs(funcs).Build()
-	clk := clocktesting.NewFakeClock(noon)
-	return newReconciler(&env.Env{Client: c, Live: c, Clock: clk, Metrics: prometheus.NewRegistry()}, events.New(record.NewFakeRecorder(10)), deadline), clk
+	m := memory.New(t, cron(), hpa)
+	m.Clock.SetTime(noon)
+	b := &bench{Env: m}
+	b.use(m.Client, deadline)
+	return b
 }
 
-func (r *reconciler) run(t *testing.T) (reconcile.Result, error) {
-	t.Helper()
-	return r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "c"}})
+// use makes a new reconciler.
+func (b *bench) use(c client.Client, deadline time.Duration) {
+	b.reconciler = newReconciler(&env.Env{Client: c, Live: c, Clock: b.Clock, Metrics: prometheus.NewRegistry()}, events.New(b.Recorder), deadline)
 }
 
-// maxReplicas returns spec.maxReplicas of the target, and the number of executions in the history.
-func (r *reconciler) maxReplicas(t *testing.T) (upper int32, executions int) {
-	t.Helper()
-	hpa, c := &autoscalingv1alpha1.FederatedHPA{}, &autoscalingv1alpha1.CronFederatedHPA{}
-	err := errors.Join(r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "h"}, hpa), r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, c))
-	if err != nil {
-		t.Fatal(err)
+// run reconciles the object and fails the test unless it is reconciled again after a duration.
+func (b *bench) run(after time.Duration) {
+	b.Helper()
+	if got := b.MustReconcile(b, key); got != after {
+		b.Fatalf("reconciled again after %s, want %s", got, after)
 	}
-	return hpa.Spec.MaxReplicas, len(c.Status.ExecutionHistories[0].SuccessfulExecutions)
+}
+
+// wantReplicas compares spec.maxReplicas of the target, and the number of executions in the history.
+func (b *bench) wantReplicas(upper int32, executions int) {
+	b.Helper()
+	hpa := memory.Get[*autoscalingv1alpha1.FederatedHPA](b.Env, memory.Key("ns", "h"))
+	c := memory.Get[*autoscalingv1alpha1.CronFederatedHPA](b.Env, key)
+	if got := len(c.Status.ExecutionHistories[0].SuccessfulExecutions); hpa.Spec.MaxReplicas != upper || got != executions {
+		b.Errorf("maxReplicas is %d after %d executions, want %d after %d", hpa.Spec.MaxReplicas, got, upper, executions)
+	}
 }
 
 func TestReconcile_StartingDeadline(t *testing.T) {
@@ -76,77 +84,44 @@ func TestReconcile_StartingDeadline(t *testing.T) {
 		"in time":                          {5 * time.Minute, 8, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := setup(tc.deadline, interceptor.Funcs{})
-			result, err := r.run(t)
-			if err != nil || result.RequeueAfter != recheck {
-				t.Fatal(result, err)
-			}
-			if upper, executions := r.maxReplicas(t); upper != tc.upper || executions != tc.executions {
-				t.Errorf("maxReplicas is %d after %d executions, want %d after %d", upper, executions, tc.upper, tc.executions)
-			}
+			b := newBench(t, tc.deadline)
+			b.run(recheck)
+			b.wantReplicas(tc.upper, tc.executions)
 		})
 	}
 }
 
 func TestReconcile_RunsAtItsTimeAndOnce(t *testing.T) {
-	r, clk := setup(0, interceptor.Funcs{})
-	if _, err := r.run(t); err != nil {
-		t.Fatal(err)
-	}
-	clk.SetTime(noon.Add(24*time.Hour - 2*time.Minute - 30*time.Second))
-	if result, err := r.run(t); err != nil || result.RequeueAfter != 30*time.Second {
-		t.Fatal(result, err)
-	}
-	clk.SetTime(noon.Add(24*time.Hour - 2*time.Minute))
+	b := newBench(t, 0)
+	b.MustReconcile(b, key)
+	b.Clock.SetTime(noon.Add(24*time.Hour - 2*time.Minute - 30*time.Second))
+	b.run(30 * time.Second)
+	b.Clock.SetTime(noon.Add(24*time.Hour - 2*time.Minute))
 	for range 2 {
-		if _, err := r.run(t); err != nil {
-			t.Fatal(err)
-		}
+		b.MustReconcile(b, key)
 	}
-	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
-		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
-	}
+	b.wantReplicas(8, 1)
 }
 
 func TestReconcile_ExecutionIsRecordedAfterAFailedWrite(t *testing.T) {
-	fail := true
-	r, _ := setup(5*time.Minute, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			if fail {
-				return errors.New("boom")
-			}
-			return c.SubResource(name).Patch(ctx, obj, p, opts...)
-		},
-	})
-	if result, err := r.run(t); err != nil || result.RequeueAfter != retryInterval {
-		t.Fatal(result, err)
-	}
-	fail = false
-	if _, err := r.run(t); err != nil {
-		t.Fatal(err)
-	}
-	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
-		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
-	}
+	b := newBench(t, 5*time.Minute)
+	b.FailOn("status CronFederatedHPA ", errors.New("boom"))
+	b.run(retryInterval)
+	b.Before = nil
+	b.MustReconcile(b, key)
+	b.wantReplicas(8, 1)
 }
 
 // Rules run at their times while no status can be written, and what waits to be recorded is limited.
 func TestReconcile_RunsWhileNoStatusCanBeWritten(t *testing.T) {
-	r, clk := setup(0, interceptor.Funcs{
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			return errors.New("boom")
-		},
-	})
+	b := newBench(t, 0)
+	b.FailOn("status CronFederatedHPA ", errors.New("boom"))
 	for range 10 {
-		if _, err := r.run(t); err != nil {
-			t.Fatal(err)
-		}
-		clk.SetTime(clk.Now().Add(24 * time.Hour))
+		b.MustReconcile(b, key)
+		b.Clock.Step(24 * time.Hour)
 	}
-	if upper, _ := r.maxReplicas(t); upper != 8 {
-		t.Errorf("maxReplicas is %d: the rule did not run", upper)
-	}
-	executed := r.states[types.NamespacedName{Namespace: "ns", Name: "c"}].executed
+	b.wantReplicas(8, 0)
+	executed := b.states[key].executed
 	if len(executed) != 3 || executed[2].at != noon.Add(9*24*time.Hour) {
 		t.Errorf("%d executions wait to be recorded: %+v", len(executed), executed)
 	}
@@ -157,7 +132,8 @@ func TestReconcile_RulesThatAreDueTogetherScaleOnce(t *testing.T) {
 	for name, failing := range map[string]error{"scaled": nil, "failing": errors.New("boom")} {
 		t.Run(name, func(t *testing.T) {
 			reads, writes := 0, 0
-			r, _ := setup(5*time.Minute, interceptor.Funcs{
+			b := newBench(t, 5*time.Minute)
+			b.use(interceptor.NewClient(b.Client, interceptor.Funcs{
 				SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, scale client.Object, _ ...client.SubResourceGetOption) error {
 					reads++
 					scale.(*unstructured.Unstructured).Object["spec"] = map[string]any{"replicas": int64(1)}
@@ -170,45 +146,27 @@ func TestReconcile_RulesThatAreDueTogetherScaleOnce(t *testing.T) {
 					writes++
 					return nil
 				},
-			})
-			c := cron()
-			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
-				t.Fatal(err)
-			}
-			c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
-			c.Spec.Rules, c.Status.ExecutionHistories = nil, nil
-			for i := range 100 {
-				rule := autoscalingv1alpha1.CronFederatedHPARule{Name: fmt.Sprintf("r%d", i), Schedule: "58 11 * * *", TargetReplicas: new(int32(i + 2))}
-				if i == 50 {
-					rule.TargetReplicas = nil // fails for itself
+			}), 5*time.Minute)
+			memory.Change(b.Env, key, func(c *autoscalingv1alpha1.CronFederatedHPA) {
+				c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
+				c.Spec.Rules, c.Status.ExecutionHistories = nil, nil
+				for i := range 100 {
+					rule := autoscalingv1alpha1.CronFederatedHPARule{Name: fmt.Sprintf("r%d", i), Schedule: "58 11 * * *", TargetReplicas: new(int32(i + 2))}
+					if i == 50 {
+						rule.TargetReplicas = nil // fails for itself
+					}
+					c.Spec.Rules = append(c.Spec.Rules, rule)
+					c.Status.ExecutionHistories = append(c.Status.ExecutionHistories, autoscalingv1alpha1.ExecutionHistory{
+						RuleName: rule.Name, NextExecutionTime: new(metav1.NewTime(noon.Add(-2 * time.Minute))),
+					})
 				}
-				c.Spec.Rules = append(c.Spec.Rules, rule)
-				c.Status.ExecutionHistories = append(c.Status.ExecutionHistories, autoscalingv1alpha1.ExecutionHistory{
-					RuleName: rule.Name, NextExecutionTime: new(metav1.NewTime(noon.Add(-2 * time.Minute))),
-				})
-			}
-			if err := r.client.Update(t.Context(), c.DeepCopy()); err != nil {
-				t.Fatal(err)
-			}
-			stored := cron()
-			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), stored); err != nil {
-				t.Fatal(err)
-			}
-			stored.Status = c.Status
-			if err := r.client.Status().Patch(t.Context(), stored, client.Merge); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.run(t); err != nil {
-				t.Fatal(err)
-			}
+			})
+			b.MustReconcile(b, key)
 			if reads != 1 || failing == nil && writes != 1 {
 				t.Errorf("%d reads and %d writes", reads, writes)
 			}
-			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), stored); err != nil {
-				t.Fatal(err)
-			}
 			succeeded, failed := 0, 0
-			for _, h := range stored.Status.ExecutionHistories {
+			for _, h := range memory.Get[*autoscalingv1alpha1.CronFederatedHPA](b.Env, key).Status.ExecutionHistories {
 				succeeded += len(h.SuccessfulExecutions)
 				failed += len(h.FailedExecutions)
 			}
@@ -224,49 +182,29 @@ func TestReconcile_RulesThatAreDueTogetherScaleOnce(t *testing.T) {
 }
 
 func TestReconcile_AnInvalidRuleDoesNotStopTheOthers(t *testing.T) {
-	r, _ := setup(5*time.Minute, interceptor.Funcs{})
-	c := cron()
-	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
-		t.Fatal(err)
+	b := newBench(t, 5*time.Minute)
+	memory.Change(b.Env, key, func(c *autoscalingv1alpha1.CronFederatedHPA) {
+		c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "bad", TargetMaxReplicas: new(int32(9))})
+	})
+	if b.MustReconcile(b, key) == 0 {
+		t.Fatal("not reconciled again")
 	}
-	c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "bad", TargetMaxReplicas: new(int32(9))})
-	if err := r.client.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if result, err := r.run(t); err != nil || result.RequeueAfter == 0 {
-		t.Fatal(result, err)
-	}
-	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
-		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
-	}
+	b.wantReplicas(8, 1)
 }
 
 // What is older than the limits goes on, and has an event.
 func TestReconcile_LimitsDoNotStopWhatExists(t *testing.T) {
-	r, _ := setup(time.Hour, interceptor.Funcs{})
-	recorder := record.NewFakeRecorder(10)
-	r.events = events.New(recorder)
-	c := cron()
-	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
-		t.Fatal(err)
-	}
-	c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "@every 1s", TargetMaxReplicas: new(int32(9))})
-	if err := r.client.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	b := newBench(t, time.Hour)
+	memory.Change(b.Env, key, func(c *autoscalingv1alpha1.CronFederatedHPA) {
+		c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "@every 1s", TargetMaxReplicas: new(int32(9))})
+	})
 	for range 2 {
-		if _, err := r.run(t); err != nil {
-			t.Fatal(err)
-		}
+		b.MustReconcile(b, key)
 	}
-	if upper, _ := r.maxReplicas(t); upper != 8 {
-		t.Errorf("maxReplicas is %d, want that of the rule", upper)
+	if got := memory.Get[*autoscalingv1alpha1.FederatedHPA](b.Env, memory.Key("ns", "h")).Spec.MaxReplicas; got != 8 {
+		t.Errorf("maxReplicas is %d, want that of the rule", got)
 	}
-	close(recorder.Events)
-	var got []string
-	for e := range recorder.Events {
-		got = append(got, e)
-	}
+	got := b.Events()
 	want := `Warning LimitExceeded spec.rules[1].schedule: Invalid value: "@every 1s": a rule runs at most every 10s; the rules still run, and change only within the limits`
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("events %q, want one: %s", got, want)

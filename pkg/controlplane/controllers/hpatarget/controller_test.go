@@ -1,23 +1,19 @@
 package hpatarget
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta/testrestmapper"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -40,17 +36,10 @@ func propagated() map[string]string {
 	return map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}
 }
 
-// newReconciler returns a reconciler whose first patches fail with errs, and counts patches.
-func newReconciler(patches *int, errs []error, objs ...client.Object) *reconciler {
-	scheme := kube.NewScheme()
-	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objs...).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
-			if *patches++; *patches <= len(errs) {
-				return errs[*patches-1]
-			}
-			return c.Patch(ctx, obj, p, o...)
-		}}).Build()
-	return &reconciler{client: c, live: c}
+func newReconciler(t *testing.T, objs ...client.Object) (*memory.Env, *reconciler) {
+	t.Helper()
+	m := memory.New(t, objs...)
+	return m, &reconciler{client: m.Client, live: m.Client}
 }
 
 func deployment(labels map[string]string) *appsv1.Deployment {
@@ -74,19 +63,18 @@ func TestReconcile(t *testing.T) {
 		"another value of the label is overwritten": {[]client.Object{hpa(propagated()), deployment(map[string]string{workv1alpha2.RetainReplicasLabel: "no"})}, "true", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			patches := 0
-			r := newReconciler(&patches, nil, tc.objs...)
+			m, r := newReconciler(t, tc.objs...)
 			for range 2 { // the second pass changes nothing
 				if _, err := r.Reconcile(t.Context(), web()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			got := &appsv1.Deployment{}
-			if err := r.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "web"}, got); client.IgnoreNotFound(err) != nil {
+			if err := m.Stored.Get(t.Context(), memory.Key("default", "web"), got); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
-			if got.Labels[workv1alpha2.RetainReplicasLabel] != tc.want || patches != tc.patches {
-				t.Errorf("labels %v after %d patches, want %q after %d", got.Labels, patches, tc.want, tc.patches)
+			if patches := m.Writes(); got.Labels[workv1alpha2.RetainReplicasLabel] != tc.want || len(patches) != tc.patches {
+				t.Errorf("labels %v after %q, want %q after %d", got.Labels, patches, tc.want, tc.patches)
 			}
 		})
 	}
@@ -94,24 +82,23 @@ func TestReconcile(t *testing.T) {
 
 func TestReconcile_Errors(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("changed"))
-	patches := 0
-	r := newReconciler(&patches, []error{conflict}, hpa(propagated()), deployment(nil))
+	m, r := newReconciler(t, hpa(propagated()), deployment(nil))
+	m.FailOnce("patch ", conflict)
 	if _, err := r.Reconcile(t.Context(), web()); !apierrors.IsConflict(err) {
 		t.Errorf("a conflict is retried: got %v", err)
 	}
-	if _, err := r.Reconcile(t.Context(), web()); err != nil || patches != 2 {
-		t.Errorf("after a conflict: %v, %d patches", err, patches)
+	if _, err := r.Reconcile(t.Context(), web()); err != nil || len(m.Writes()) != 2 {
+		t.Errorf("after a conflict: %v", err)
 	}
 	bad := web()
 	bad.ref.APIVersion = "a/b/c"
-	if _, err := newReconciler(&patches, nil).Reconcile(t.Context(), bad); !errors.Is(err, reconcile.TerminalError(nil)) {
+	if _, err := r.Reconcile(t.Context(), bad); !errors.Is(err, reconcile.TerminalError(nil)) {
 		t.Errorf("a reference that cannot be read is not retried: got %v", err)
 	}
 }
 
 func TestUnmarked(t *testing.T) {
-	patches := 0
-	r := newReconciler(&patches, nil, hpa(propagated()))
+	_, r := newReconciler(t, hpa(propagated()))
 	unmarked, marked := build.Deployment("web", 1), build.Deployment("web", 1)
 	marked.SetLabels(map[string]string{workv1alpha2.RetainReplicasLabel: "true"})
 	other := build.Deployment("other", 1)

@@ -1,7 +1,6 @@
 package replicassync
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -12,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -37,16 +34,10 @@ func binding() *workv1alpha2.ResourceBinding {
 	return b
 }
 
-// newReconciler returns a reconciler whose first patches fail with errs, and counts patches.
-func newReconciler(patches *int, errs []error, objs ...client.Object) *reconciler {
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).
-		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
-			if *patches++; *patches <= len(errs) {
-				return errs[*patches-1]
-			}
-			return c.Patch(ctx, obj, p, o...)
-		}}).Build()
-	return &reconciler{client: c, marked: c}
+func newReconciler(t *testing.T, objs ...client.Object) (*memory.Env, *reconciler) {
+	t.Helper()
+	m := memory.New(t, objs...)
+	return m, &reconciler{client: m.Client, marked: m.Client}
 }
 
 func request() reconcile.Request {
@@ -66,20 +57,15 @@ func TestReconcile(t *testing.T) {
 		"nor for a Deployment of equal replicas": {func(d *appsv1.Deployment, _ *workv1alpha2.ResourceBinding) { d.Status.Replicas = 2 }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, b, patches := scaled(), binding(), 0
+			d, b := scaled(), binding()
 			tc.change(d, b)
-			r := newReconciler(&patches, nil, d, b)
-			for range 2 { // the second pass changes nothing
-				if _, err := r.Reconcile(t.Context(), request()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			got := &appsv1.Deployment{}
-			if err := r.client.Get(t.Context(), request().NamespacedName, got); err != nil {
-				t.Fatal(err)
-			}
-			if *got.Spec.Replicas != tc.want || patches > 1 || (patches == 1) != (tc.want == 5) {
-				t.Errorf("%d replicas after %d patches, want %d", *got.Spec.Replicas, patches, tc.want)
+			m, r := newReconciler(t, d, b)
+			m.MustReconcile(r, request().NamespacedName)
+			patches := len(m.Writes())
+			m.Stable(func() { m.MustReconcile(r, request().NamespacedName) })
+			m.Refresh(d)
+			if *d.Spec.Replicas != tc.want || patches > 1 || (patches == 1) != (tc.want == 5) {
+				t.Errorf("%d replicas after %d patches, want %d", *d.Spec.Replicas, patches, tc.want)
 			}
 		})
 	}
@@ -87,17 +73,17 @@ func TestReconcile(t *testing.T) {
 
 func TestReconcile_Errors(t *testing.T) {
 	resource := schema.GroupResource{Group: "apps", Resource: "deployments"}
-	patches := 0
-	r := newReconciler(&patches, []error{apierrors.NewConflict(resource, "web", errors.New("changed")), apierrors.NewNotFound(resource, "web")}, scaled(), binding())
+	m, r := newReconciler(t, scaled(), binding())
+	m.FailOn("patch ", apierrors.NewConflict(resource, "web", errors.New("changed")))
 	if _, err := r.Reconcile(t.Context(), request()); !apierrors.IsConflict(err) {
 		t.Errorf("a conflict is retried: got %v", err)
 	}
+	m.FailOn("patch ", apierrors.NewNotFound(resource, "web"))
 	if _, err := r.Reconcile(t.Context(), request()); err != nil {
 		t.Errorf("a Deployment that is gone is not retried: got %v", err)
 	}
-	if _, err := newReconciler(&patches, nil).Reconcile(t.Context(), request()); err != nil {
-		t.Errorf("a Deployment that does not exist: %v", err)
-	}
+	m, r = newReconciler(t) // a Deployment that does not exist
+	m.MustReconcile(r, request().NamespacedName)
 }
 
 func TestDeploymentOf(t *testing.T) {
