@@ -20,7 +20,7 @@ import (
 
 // conditionsOf returns "Type=Status Reason" of each condition of the template.
 func (b *bench) conditionsOf() []string {
-	b.t.Helper()
+	b.Helper()
 	obj := b.template()
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	var out []string
@@ -32,13 +32,13 @@ func (b *bench) conditionsOf() []string {
 }
 
 func (b *bench) template() *unstructured.Unstructured {
-	b.t.Helper()
+	b.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion("apps/v1")
 	obj.SetKind("Deployment")
 	obj.SetNamespace("default")
 	obj.SetName("a")
-	must(b.t, b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, obj))
+	b.Must(b.Stored.Get(b.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, obj))
 	return obj
 }
 
@@ -47,11 +47,8 @@ func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 	b.use(&env.Env{Interpreter: interpreter.New()}, Options{TemplateConditions: true})
 	obj := b.template()
 	obj.Object["spec"] = map[string]any{"replicas": int64(2), "progressDeadlineSeconds": int64(600)}
-	must(t, b.client.Update(t.Context(), obj))
-	binding := b.scope.New()
-	must(t, b.client.Get(t.Context(), b.key, binding))
-	binding.GetSpec().Clusters[0].Replicas = 2
-	must(t, b.client.Update(t.Context(), binding))
+	b.Must(b.Stored.Update(t.Context(), obj))
+	b.change(func(binding workv1alpha2.Binding) { binding.GetSpec().Clusters[0].Replicas = 2 })
 	b.patches = nil
 
 	const reported = `{"generation":1,"observedGeneration":1,"resourceTemplateGeneration":1,"replicas":2,"updatedReplicas":2`
@@ -65,7 +62,7 @@ func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 		if again != want {
 			t.Errorf("reconciled again after %s, want %s", again, want)
 		}
-		b.clock.Step(again)
+		b.Clock.Step(again)
 		if want == status.WrittenTTL {
 			again, _ = b.reconcile()
 		}
@@ -87,7 +84,7 @@ func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 		t.Errorf("writes: %s", diff)
 	}
 	b.patches = nil
-	b.clock.Step(time.Hour)
+	b.Clock.Step(time.Hour)
 	again, err := b.reconcile()
 	if err != nil || again != 0 || b.patches != nil {
 		t.Errorf("later: writes %v, reconciled again after %s, error %v", b.patches, again, err)
@@ -109,20 +106,17 @@ func TestReconcile_ConfirmsWhatWasCreatedWithTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, scope.NamespacedBinding(), "m1")
 			b.use(&env.Env{Interpreter: b.interp}, tc.options)
-			binding := b.scope.New()
-			must(t, b.client.Get(t.Context(), b.key, binding))
-			binding.GetSpec().Placement = &policyv1alpha1.Placement{}
-			binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
-			binding.SetGeneration(tc.generation)
-			binding.SetCreationTimestamp(metav1.NewTime(b.clock.Now()))
-			must(t, b.client.Update(t.Context(), binding))
-			binding.GetStatus().Conditions = nil
-			must(t, b.client.Status().Update(t.Context(), binding))
+			b.change(func(binding workv1alpha2.Binding) {
+				binding.GetSpec().Placement = &policyv1alpha1.Placement{}
+				binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
+				binding.SetGeneration(tc.generation)
+				binding.SetCreationTimestamp(metav1.NewTime(b.Clock.Now()))
+				binding.GetStatus().Conditions = nil
+			})
 			b.set(workIn("m1", "True", "Healthy", `{"replicas":1}`))
 			b.patches = nil
 			b.until(t)
-			must(t, b.client.Get(t.Context(), b.key, binding))
-			status := binding.GetStatus()
+			status := b.status()
 			if got := meta.IsStatusConditionTrue(status.Conditions, workv1alpha2.Scheduled); got != tc.want ||
 				(status.SchedulerObservedGeneration == 1) != tc.want || (status.LastScheduledTime != nil) != tc.want {
 				t.Errorf("confirmed %t, want %t: %+v", got, tc.want, status)
@@ -147,7 +141,7 @@ func (b *bench) until(t *testing.T) time.Duration {
 		if len(b.patches) > before {
 			return again
 		}
-		b.clock.Step(again)
+		b.Clock.Step(again)
 	}
 	t.Fatal("nothing is written")
 	return 0

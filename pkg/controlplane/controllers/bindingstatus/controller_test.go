@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,17 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/status"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -49,11 +47,8 @@ func (c counting) AggregateStatus(obj *unstructured.Unstructured, items []workv1
 
 // bench is one binding with its template and Works.
 type bench struct {
-	t        *testing.T
+	*memory.Env
 	scope    *scope.Binding
-	client   client.WithWatch
-	clock    *clocktesting.FakeClock
-	recorder *record.FakeRecorder
 	interp   *counting
 	r        *reconciler
 	key      client.ObjectKey
@@ -69,7 +64,7 @@ type bench struct {
 func (b *bench) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk)
-	return obj, b.cached(ctx, b.client, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+	return obj, b.cached(ctx, b.Client, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 }
 
 // cached reads an object as the caches show it.
@@ -85,7 +80,7 @@ func (b *bench) cached(ctx context.Context, c client.WithWatch, key client.Objec
 
 func newBench(t *testing.T, s *scope.Binding, clusters ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, scope: s, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(20), interp: &counting{}}
+	b := &bench{scope: s, interp: &counting{}}
 	binding := s.New()
 	binding.SetName("a-deployment")
 	if s.Namespaced {
@@ -99,85 +94,75 @@ func newBench(t *testing.T, s *scope.Binding, clusters ...string) *bench {
 	template := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": "a", "uid": "template"},
 	}}
-	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, template).
-		WithStatusSubresource(binding, template).WithIndex(&workv1alpha1.Work{}, indexName(s), indexer(s)).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
+	b.Env = memory.New(t, binding, template)
+	b.Clock.SetTime(time.Unix(1000, 0))
+	b.Index(&workv1alpha1.Work{}, indexName(s), indexer(s))
+	b.Before = b.before
 	b.use(&env.Env{Interpreter: b.interp}, Options{})
 	return b
 }
 
 // use makes a new reconciler.
 func (b *bench) use(e *env.Env, o Options) {
-	e.Client, e.Live, e.Clock, o.Templates = interceptor.NewClient(b.client, interceptor.Funcs{Get: b.cached}), b.client, b.clock, b
-	b.r = newReconciler(e, b.scope, b.recorder, o)
+	e.Client, e.Live, e.Clock, o.Templates = interceptor.NewClient(b.Client, interceptor.Funcs{Get: b.cached}), b.Client, b.Clock, b
+	b.r = newReconciler(e, b.scope, b.Recorder, o)
 }
 
-func (b *bench) patch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	kind := "template"
-	if _, ok := obj.(workv1alpha2.Binding); ok {
-		kind = "binding"
+// before records which statuses are written.
+func (b *bench) before(write string) error {
+	switch {
+	case strings.HasPrefix(write, "status Deployment "):
+		b.patches = append(b.patches, "template")
+	case strings.HasPrefix(write, "status "):
 		if b.conflict > 0 {
 			b.conflict--
-			return apierrors.NewConflict(schema.GroupResource{Resource: "bindings"}, obj.GetName(), errors.New("changed"))
+			return apierrors.NewConflict(schema.GroupResource{Resource: "bindings"}, b.key.Name, errors.New("changed"))
 		}
+		b.patches = append(b.patches, "binding")
 	}
-	b.patches = append(b.patches, kind)
-	return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	return nil
 }
 
 // set creates or replaces a Work.
 func (b *bench) set(work workv1alpha1.Work) {
-	b.t.Helper()
+	b.Helper()
 	work.Labels = map[string]string{b.scope.IDLabel: "id"}
 	old := &workv1alpha1.Work{}
-	if b.client.Get(b.t.Context(), client.ObjectKeyFromObject(&work), old) == nil {
-		must(b.t, b.client.Delete(b.t.Context(), old))
+	if b.Stored.Get(b.Context(), client.ObjectKeyFromObject(&work), old) == nil {
+		b.Must(b.Stored.Delete(b.Context(), old))
 	}
-	must(b.t, b.client.Create(b.t.Context(), &work))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.Must(b.Stored.Create(b.Context(), &work))
 }
 
 func (b *bench) reconcile() (time.Duration, error) {
-	res, err := b.r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: b.key})
+	res, err := b.r.Reconcile(b.Context(), reconcile.Request{NamespacedName: b.key})
 	return res.RequeueAfter, err
 }
 
 // want reconciles and checks what was patched.
 func (b *bench) want(wait time.Duration, patches ...string) {
-	b.t.Helper()
+	b.Helper()
 	b.patches = nil
 	got, err := b.reconcile()
 	if err != nil || got != wait {
-		b.t.Errorf("waits %s, want %s, %v", got, wait, err)
+		b.Errorf("waits %s, want %s, %v", got, wait, err)
 	}
 	if diff := cmp.Diff(patches, b.patches); diff != "" {
-		b.t.Errorf("patches: %s", diff)
+		b.Errorf("patches: %s", diff)
 	}
+}
+
+// current returns the binding.
+func (b *bench) current() workv1alpha2.Binding {
+	b.Helper()
+	binding := b.scope.New()
+	b.Must(b.Stored.Get(b.Context(), b.key, binding))
+	return binding
 }
 
 func (b *bench) status() *workv1alpha2.ResourceBindingStatus {
-	b.t.Helper()
-	binding := b.scope.New()
-	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
-	return binding.GetStatus()
-}
-
-func (b *bench) events() []string {
-	var out []string
-	for {
-		select {
-		case e := <-b.recorder.Events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
+	b.Helper()
+	return b.current().GetStatus()
 }
 
 func eachScope(t *testing.T, run func(*testing.T, *scope.Binding)) {
@@ -196,7 +181,7 @@ func TestReconcile_WritesACompleteStatusOnce(t *testing.T) {
 		b.want(0)
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(3 * time.Second)
-		b.clock.Step(500 * time.Millisecond)
+		b.Clock.Step(500 * time.Millisecond)
 		b.set(workIn("m2", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
 		got := b.status()
@@ -204,7 +189,7 @@ func TestReconcile_WritesACompleteStatusOnce(t *testing.T) {
 			t.Errorf("status: %+v", got)
 		}
 		b.want(0)
-		if got := b.events(); len(got) != 0 {
+		if got := b.Events(); len(got) != 0 {
 			t.Errorf("events: %v", got)
 		}
 	})
@@ -214,15 +199,15 @@ func TestReconcile_WritesAnUnstableStatusAfterItsDelay(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.want(status.WrittenTTL, "binding", "template")
-	if got := b.events(); len(got) != 0 {
+	if got := b.Events(); len(got) != 0 {
 		t.Errorf("events: %v", got)
 	}
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.want(status.WrittenTTL, "binding") // the template's status is the same
-	if got := b.events(); len(got) != 0 {
+	if got := b.Events(); len(got) != 0 {
 		t.Errorf("events: %v", got)
 	}
 }
@@ -231,7 +216,7 @@ func TestReconcile_Failure(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "False", "", ""))
 	b.want(150 * time.Millisecond)
-	b.clock.Step(150 * time.Millisecond)
+	b.Clock.Step(150 * time.Millisecond)
 	b.want(status.WrittenTTL, "binding", "template")
 	got := b.status()
 	c := meta.FindStatusCondition(got.Conditions, "FullyApplied")
@@ -261,9 +246,9 @@ func TestReconcile_RetriesConflicts(t *testing.T) {
 		t.Error("the condition of the scheduler is lost")
 	}
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.want(time.Second)
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.conflict = 100
 	if _, err := b.reconcile(); !apierrors.IsConflict(err) {
 		t.Error(err)
@@ -280,7 +265,7 @@ func TestReconcile_InterpreterFails(t *testing.T) {
 		}
 	}
 	want := "Warning AggregateStatusFailed aggregating the status: boom"
-	if got := b.events(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
+	if got := b.Events(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
 		t.Errorf("events: %v", got)
 	}
 	b.interp.err = nil
@@ -288,11 +273,11 @@ func TestReconcile_InterpreterFails(t *testing.T) {
 	// The same failure is recorded again.
 	b.interp.err = errors.New("boom")
 	b.set(workIn("m1", "True", "Healthy", `{"a":1}`))
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	if _, err := b.reconcile(); err == nil {
 		t.Fatal("no error")
 	}
-	if got := b.events(); !slices.Equal(got, []string{want, want}) {
+	if got := b.Events(); !slices.Equal(got, []string{want, want}) {
 		t.Errorf("events: %v", got)
 	}
 }
@@ -302,12 +287,12 @@ func TestReconcile_DeletedOrReplacedTemplate(t *testing.T) {
 		b := newBench(t, scope.NamespacedBinding(), "m1")
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		template, err := b.Get(t.Context(), schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "default", "a")
-		must(t, err)
-		must(t, b.client.Delete(t.Context(), template))
+		b.Must(err)
+		b.Must(b.Stored.Delete(t.Context(), template))
 		if uid != "" {
 			template.SetResourceVersion("")
 			template.SetUID("another")
-			must(t, b.client.Create(t.Context(), template))
+			b.Must(b.Stored.Create(t.Context(), template))
 		}
 		b.want(status.WrittenTTL, "binding")
 	}
@@ -325,10 +310,8 @@ func TestReconcile_DeletedBinding(t *testing.T) {
 }
 
 func (b *bench) delete() {
-	b.t.Helper()
-	binding := b.scope.New()
-	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
-	must(b.t, b.client.Delete(b.t.Context(), binding))
+	b.Helper()
+	b.Must(b.Stored.Delete(b.Context(), b.current()))
 }
 
 // The status of a template does not outlive its binding, whatever is observed of its deletion.
@@ -340,17 +323,17 @@ func TestReconcile_TheStatusEndsWithTheBinding(t *testing.T) {
 			binding.SetResourceVersion("")
 			binding.SetUID("another")
 			*binding.GetStatus() = workv1alpha2.ResourceBindingStatus{}
-			must(b.t, b.client.Create(b.t.Context(), binding))
-			must(b.t, b.client.DeleteAllOf(b.t.Context(), &workv1alpha1.Work{}, client.InNamespace("karmada-es-m1")))
+			b.Must(b.Stored.Create(b.Context(), binding))
+			b.Must(b.Stored.DeleteAllOf(b.Context(), &workv1alpha1.Work{}, client.InNamespace("karmada-es-m1")))
 		},
 		"being deleted": func(b *bench, binding workv1alpha2.Binding) {
 			binding.SetFinalizers([]string{b.scope.Finalizer})
-			must(b.t, b.client.Update(b.t.Context(), binding))
+			b.Must(b.Stored.Update(b.Context(), binding))
 			b.delete()
 		},
 		"being deleted, after a restart": func(b *bench, binding workv1alpha2.Binding) {
 			binding.SetFinalizers([]string{b.scope.Finalizer})
-			must(b.t, b.client.Update(b.t.Context(), binding))
+			b.Must(b.Stored.Update(b.Context(), binding))
 			b.delete()
 			b.use(&env.Env{Interpreter: b.interp}, Options{})
 		},
@@ -360,9 +343,7 @@ func TestReconcile_TheStatusEndsWithTheBinding(t *testing.T) {
 				b := newBench(t, s, "m1")
 				b.set(workIn("m1", "True", "Healthy", "{}"))
 				b.want(status.WrittenTTL, "binding", "template")
-				binding := s.New()
-				must(t, b.client.Get(t.Context(), b.key, binding))
-				meanwhile(b, binding)
+				meanwhile(b, b.current())
 				b.want(0, "template")
 				if got, _, _ := unstructured.NestedInt64(b.template().Object, "status", "replicas"); got != 0 {
 					t.Errorf("got %d replicas", got)
@@ -376,21 +357,19 @@ func TestReconcile_TheStatusEndsWithTheBinding(t *testing.T) {
 func TestReconcile_WritesAStatusThatARestoreUndidAgain(t *testing.T) {
 	eachScope(t, func(t *testing.T, s *scope.Binding) {
 		b := newBench(t, s, "m1")
-		binding, template := s.New(), b.template()
-		must(t, b.client.Get(t.Context(), b.key, binding))
+		binding, template := b.current(), b.template()
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
 		// The caches show the versions from before the writes: they are behind, or etcd was restored.
 		b.behind = []client.Object{binding, template}
 		b.want(status.WrittenTTL)
-		b.clock.Step(status.WrittenTTL)
+		b.Clock.Step(status.WrittenTTL)
 		lost := b.template()
 		delete(lost.Object, "status")
-		must(t, b.client.Status().Update(t.Context(), lost))
-		stored := s.New()
-		must(t, b.client.Get(t.Context(), b.key, stored))
+		b.Must(b.Stored.Status().Update(t.Context(), lost))
+		stored := b.current()
 		*stored.GetStatus() = *binding.GetStatus()
-		must(t, b.client.Status().Update(t.Context(), stored))
+		b.Must(b.Stored.Status().Update(t.Context(), stored))
 		b.want(status.WrittenTTL, "binding", "binding", "template") // the first one conflicts
 		if got := b.status(); len(got.AggregatedStatus) != 1 || !meta.IsStatusConditionTrue(got.Conditions, "FullyApplied") {
 			t.Errorf("status: %+v", got)
@@ -435,17 +414,17 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	b.use(&env.Env{Interpreter: b.interp, Events: events.Contract}, Options{})
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.want(status.WrittenTTL, "binding", "template")
 	want := []string{
 		"Normal AggregateStatusSucceed Update ResourceBinding(" + b.key.String() + ") with AggregatedStatus successfully.",
 		"Normal AggregateStatusSucceed Update Resource with AggregatedStatus successfully.",
 	}
-	if diff := cmp.Diff(want, b.events()); diff != "" {
+	if diff := cmp.Diff(want, b.Events()); diff != "" {
 		t.Error(diff)
 	}
 	b.want(0)
-	if got := b.events(); len(got) > 0 {
+	if got := b.Events(); len(got) > 0 {
 		t.Errorf("recorded again: %v", got)
 	}
 }
@@ -456,22 +435,20 @@ func TestReconcile_TemplateOfAnotherNamespace(t *testing.T) {
 	for namespace, want := range map[string][]string{"default": {"binding", "template"}, "other": {"binding"}} {
 		t.Run(namespace, func(t *testing.T) {
 			b := newBench(t, scope.NamespacedBinding(), "m1")
-			binding := &workv1alpha2.ResourceBinding{}
-			must(t, b.client.Get(t.Context(), b.key, binding))
-			binding.Spec.Resource.Namespace = namespace
-			must(t, b.client.Update(t.Context(), binding))
-			binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Applied: true}}
-			binding.Status.Conditions = []metav1.Condition{fullyAppliedCondition(&summary{fullyApplied: true}, b.clock.Now())}
-			must(t, b.client.Status().Update(t.Context(), binding))
+			memory.Change(b.Env, b.key, func(binding *workv1alpha2.ResourceBinding) {
+				binding.Spec.Resource.Namespace = namespace
+				binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Applied: true}}
+				binding.Status.Conditions = []metav1.Condition{fullyAppliedCondition(&summary{fullyApplied: true}, b.Clock.Now())}
+			})
 			template := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "other", "name": "a", "uid": "template"},
 			}}
-			must(t, b.client.Create(t.Context(), template))
+			b.Must(b.Stored.Create(t.Context(), template))
 			_, err := b.reconcile()
-			must(t, err)
-			b.clock.Step(time.Minute)
+			b.Must(err)
+			b.Clock.Step(time.Minute)
 			_, err = b.reconcile()
-			must(t, err)
+			b.Must(err)
 			if diff := cmp.Diff(want, b.patches); diff != "" {
 				t.Error(diff)
 			}

@@ -25,14 +25,13 @@ import (
 
 // change changes the binding, and its status, as other controllers do.
 func (b *bench) change(change func(workv1alpha2.Binding)) {
-	b.t.Helper()
-	binding := b.scope.New()
-	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
+	b.Helper()
+	binding := b.current()
 	change(binding)
 	wanted := *binding.GetStatus()
-	must(b.t, b.client.Update(b.t.Context(), binding))
+	b.Must(b.Stored.Update(b.Context(), binding))
 	*binding.GetStatus() = wanted
-	must(b.t, b.client.Status().Update(b.t.Context(), binding))
+	b.Must(b.Stored.Status().Update(b.Context(), binding))
 }
 
 // evicted moves the workload from a cluster to another, without a confirmation of the scheduler.
@@ -64,7 +63,7 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 			b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 			b.set(workIn("m1", "True", "Healthy", "{}"))
 			b.want(status.WrittenTTL, "binding", "template")
-			b.clock.Step(time.Minute)
+			b.Clock.Step(time.Minute)
 			b.change(evicted("m1", mode))
 			b.want(21 * time.Second)
 			b.change(evicted("m1", mode, "m2"))
@@ -88,7 +87,7 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 // endEvictions has the reconciler end evictions, with a client that counts generations as API servers do.
 func (b *bench) endEvictions(write func(client.Object) error) {
 	b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
-	b.r.bindings.evictions = &evictions{interceptor.NewClient(b.client, interceptor.Funcs{
+	b.r.bindings.evictions = &evictions{interceptor.NewClient(b.Client, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if err := write(obj); err != nil {
 				return err
@@ -104,7 +103,7 @@ func (b *bench) endEvictions(write func(client.Object) error) {
 			}
 			return err
 		},
-	}), events.New(b.recorder)}
+	}), events.New(b.Recorder)}
 }
 
 // moving has a workload of one replica evicted from m1 to m2.
@@ -137,7 +136,7 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			b.endEvictions(func(client.Object) error { return tc.answer })
 			b.set(workIn("m1", "True", "Healthy", "{}"))
 			b.want(status.WrittenTTL, "binding", "template")
-			b.clock.Step(time.Minute)
+			b.Clock.Step(time.Minute)
 			b.change(func(binding workv1alpha2.Binding) {
 				moving(tc.mode)(binding)
 				if tc.suppress {
@@ -146,7 +145,7 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			})
 			b.change(confirm)
 			b.set(workIn("m2", "True", "Healthy", "{}"))
-			b.events()
+			b.Events()
 			b.patches = nil
 			if _, err := b.reconcile(); err != nil {
 				t.Fatal(name, err)
@@ -154,8 +153,7 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			if got := slices.DeleteFunc(b.patches, func(p string) bool { return p == "template" }); !slices.Equal(got, tc.patches) {
 				t.Errorf("%s: patched %q, want %q", name, got, tc.patches)
 			}
-			after := s.New()
-			must(t, b.client.Get(t.Context(), b.key, after))
+			after := b.current()
 			ends := slices.Contains(tc.patches, "tasks")
 			if ends == (len(after.GetSpec().GracefulEvictionTasks) > 0) {
 				t.Errorf("%s: the tasks are %+v", name, after.GetSpec().GracefulEvictionTasks)
@@ -163,7 +161,7 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			if got := after.GetStatus().SchedulerObservedGeneration == after.GetGeneration(); ends && got != tc.confirmed {
 				t.Errorf("%s: observed %d of %d", name, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
 			}
-			if got := slices.Contains(b.events(), "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."); got != ends {
+			if got := slices.Contains(b.Events(), "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."); got != ends {
 				t.Errorf("%s: the event is there: %v", name, got)
 			}
 		})
@@ -177,23 +175,21 @@ func TestReconcile_EndsTheTasksWhileOthersWrite(t *testing.T) {
 		b.endEvictions(func(client.Object) error { return nil })
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
-		b.clock.Step(time.Minute)
+		b.Clock.Step(time.Minute)
 		b.change(moving(policyv1alpha1.ReplicaSchedulingTypeDivided))
 		b.change(confirm)
 		b.set(workIn("m2", "True", "Healthy", "{}"))
 		b.meanwhile = func() {
-			live := s.New()
-			must(t, b.client.Get(t.Context(), b.key, live))
+			live := b.current()
 			live.SetGeneration(live.GetGeneration() + 1)
-			must(t, b.client.Update(t.Context(), live))
+			b.Must(b.Stored.Update(t.Context(), live))
 			live.GetStatus().SchedulerObservedGeneration = live.GetGeneration()
-			must(t, b.client.Status().Update(t.Context(), live))
+			b.Must(b.Stored.Status().Update(t.Context(), live))
 		}
 		if _, err := b.reconcile(); err != nil {
 			t.Fatal(err)
 		}
-		after := s.New()
-		must(t, b.client.Get(t.Context(), b.key, after))
+		after := b.current()
 		if len(after.GetSpec().GracefulEvictionTasks) > 0 || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
 			t.Errorf("tasks %+v, observed %d of %d", after.GetSpec().GracefulEvictionTasks, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
 		}
@@ -222,17 +218,17 @@ func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
 	b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.want(status.WrittenTTL, "binding", "template")
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	b.change(evicted("m1", policyv1alpha1.PurgeModeGracefully))
 	b.want(21 * time.Second)
-	b.clock.Step(21 * time.Second)
+	b.Clock.Step(21 * time.Second)
 	b.want(status.WrittenTTL, "binding") // the template has the same status
 	if meta.IsStatusConditionTrue(b.status().Conditions, workv1alpha2.FullyApplied) {
 		t.Error("a workload without targets is fully applied")
 	}
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(21 * time.Second)
-	b.clock.Step(21 * time.Second)
+	b.Clock.Step(21 * time.Second)
 	b.want(status.WrittenTTL, "binding")
 	if got := b.status().AggregatedStatus; len(got) != 1 || got[0].Health != workv1alpha2.ResourceUnhealthy {
 		t.Errorf("items: %+v", got)
@@ -252,7 +248,7 @@ func TestReconcile_EvictionThatCannotBeScheduled(t *testing.T) {
 		b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
-		b.clock.Step(time.Minute)
+		b.Clock.Step(time.Minute)
 		b.change(evicted("m1", policyv1alpha1.PurgeModeDirectly))
 		b.want(21 * time.Second)
 		b.change(unschedulable)

@@ -14,13 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
@@ -80,10 +77,10 @@ func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 			template := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": "a", "uid": "template"},
 			}}
-			writes := 0
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(template).WithStatusSubresource(template).WithInterceptorFuncs(interceptor.Funcs{
+			m := memory.New(t, template)
+			m.Clock.SetTime(time.Unix(1000, 0))
+			c := interceptor.NewClient(m.Client, interceptor.Funcs{
 				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-					writes++
 					data, err := patch.Data(obj)
 					if err != nil {
 						return err
@@ -100,10 +97,9 @@ func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 					}
 					return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 				},
-			}).Build()
-			events := record.NewFakeRecorder(20)
+			})
 			binding := scope.NamespacedBinding().New()
-			r := newReconciler(&env.Env{Client: c, Live: c, Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, scope.NamespacedBinding(), events, Options{})
+			r := newReconciler(&env.Env{Client: c, Live: c, Interpreter: adding{}, Clock: m.Clock}, scope.NamespacedBinding(), m.Recorder, Options{})
 			s := &templateState{}
 			aggregate := func(template *unstructured.Unstructured) error {
 				run := aggregation{aggregator: r.templates, binding: binding, template: template, cached: template, state: s}
@@ -118,27 +114,24 @@ func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 				return
 			}
 			stored := template.DeepCopy()
-			must(t, c.Get(t.Context(), client.ObjectKeyFromObject(template), stored))
+			m.Refresh(stored)
 			if got, _, _ := unstructured.NestedInt64(stored.Object, "status", "readyReplicas"); got != tc.want {
 				t.Errorf("ready replicas %d, want %d", got, tc.want)
 			}
 			if got := slices.Sorted(maps.Keys(s.excluded)); !slices.Equal(got, tc.left) {
 				t.Errorf("left out %v, want %v", got, tc.left)
 			}
-			if len(events.Events) != 2*len(tc.left) {
-				t.Errorf("%d events", len(events.Events))
+			events := m.Events()
+			if len(events) != 2*len(tc.left) {
+				t.Errorf("%d events", len(events))
 			}
-			for range len(events.Events) {
-				if text := <-events.Events; !strings.Contains(text, "Warning AggregateStatusFailed The status in cluster ") {
+			for _, text := range events {
+				if !strings.Contains(text, "Warning AggregateStatusFailed The status in cluster ") {
 					t.Error(text)
 				}
 			}
 			// The second time they are known.
-			writes = 0
-			must(t, aggregate(stored))
-			if writes != 0 || len(events.Events) != 0 {
-				t.Errorf("again: %d writes, %d events", writes, len(events.Events))
-			}
+			m.Stable(func() { m.Must(aggregate(stored)) })
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -24,19 +25,16 @@ func TestReconcile_WritesTheStatusOfWideBindingsRarely(t *testing.T) {
 		b.set(workIn(c, "True", "Healthy", `{"replicas":1}`))
 	}
 	b.want(status.WrittenTTL, "binding", "template")
-	b.clock.Step(time.Minute)
+	b.Clock.Step(time.Minute)
 	const step = 20 * time.Millisecond
 	again := time.Duration(0)
 	for _, c := range clusters { // 1.2 s
 		work := workIn(c, "True", "Healthy", `{"replicas":2}`)
-		stored := &workv1alpha1.Work{}
-		must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(&work), stored))
-		work.Labels, work.ResourceVersion = stored.Labels, stored.ResourceVersion
-		must(t, b.client.Update(t.Context(), &work))
+		memory.Change(b.Env, client.ObjectKeyFromObject(&work), func(stored *workv1alpha1.Work) { stored.Spec, stored.Status = work.Spec, work.Status })
 		var err error
 		again, err = b.reconcile()
-		must(t, err)
-		b.clock.Step(step)
+		b.Must(err)
+		b.Clock.Step(step)
 	}
 	if n := len(b.patches); n > 5 {
 		t.Errorf("%d writes: %v", n, b.patches)
@@ -46,10 +44,10 @@ func TestReconcile_WritesTheStatusOfWideBindingsRarely(t *testing.T) {
 		if again <= 0 || waited > time.Second {
 			t.Fatalf("the last status is not written after %s", waited)
 		}
-		b.clock.Step(again)
+		b.Clock.Step(again)
 		var err error
 		again, err = b.reconcile()
-		must(t, err)
+		b.Must(err)
 	}
 	for _, item := range b.status().AggregatedStatus {
 		if got := string(item.Status.Raw); got != `{"replicas":2}` {

@@ -10,16 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
-	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -55,26 +53,20 @@ func work(cluster, name, used string) *workv1alpha1.Work {
 	return w
 }
 
-func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
+func newEnv(t *testing.T, objects ...client.Object) *memory.Env {
 	t.Helper()
-	for _, name := range []string{"m1", "m2"} {
-		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	keys := controllers.IndexKey(quotaOf)
-	return fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).
-		WithIndex(&workv1alpha1.Work{}, syncIndex, keys).WithIndex(&workv1alpha1.Work{}, statusIndex, keys).Build()
+	m := memory.New(t, append(objects, build.Cluster("m1"), build.Cluster("m2"))...)
+	m.Index(&workv1alpha1.Work{}, syncIndex, controllers.IndexKey(quotaOf))
+	m.Index(&workv1alpha1.Work{}, statusIndex, controllers.IndexKey(quotaOf))
+	return m
 }
 
-func drain(recorder *record.FakeRecorder) []string {
-	var out []string
-	for {
-		select {
-		case e := <-recorder.Events:
-			out = append(out, e)
-		default:
-			return out
-		}
-	}
+func newSyncer(m *memory.Env) *syncer {
+	return &syncer{client: m.Client, works: works.NewWriter(m.Client, m.Client), events: events.New(m.Recorder)}
+}
+
+func newAggregator(m *memory.Env) *aggregator {
+	return &aggregator{client: m.Client, live: m.Client, events: events.New(m.Recorder)}
 }
 
 var request = reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "q"}}
@@ -84,9 +76,8 @@ func TestSync_FollowsAssignments(t *testing.T) {
 	decoy := work("m2", "decoy", "{}") // an agent may create it
 	other := work("m1", "of-another", "{}")
 	other.Labels = quota.Labels("ns", "other")
-	c := newClient(t, assignedQuota("m1", "gone"), decoy, other)
-	recorder := record.NewFakeRecorder(10)
-	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(recorder)}
+	m := newEnv(t, assignedQuota("m1", "gone"), decoy, other)
+	r := newSyncer(m)
 	name := quota.WorkName("ns", "q")
 	for _, step := range []struct {
 		name   string
@@ -100,26 +91,18 @@ func TestSync_FollowsAssignments(t *testing.T) {
 			[]string{"karmada-es-m1/of-another", "karmada-es-m2/" + name}, []string{"Normal SyncWorkSucceed Sync works for FederatedResourceQuota(ns/q) succeed."}},
 		{"deleted", func(q *policyv1alpha1.FederatedResourceQuota) { q.Finalizers = []string{"delete"} }, []string{"karmada-es-m1/of-another"}, nil},
 	} {
-		q := &policyv1alpha1.FederatedResourceQuota{}
-		if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
-			t.Fatal(err)
-		}
+		q := memory.Get[*policyv1alpha1.FederatedResourceQuota](m, request.NamespacedName)
 		if step.change != nil {
 			if step.change(q); len(q.Finalizers) > 0 {
-				if err := c.Delete(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
-			} else if err := c.Update(t.Context(), q); err != nil {
+				m.Must(m.Stored.Delete(t.Context(), q))
+			} else if err := m.Stored.Update(t.Context(), q); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if _, err := r.Reconcile(t.Context(), request); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
 		}
-		all := &workv1alpha1.WorkList{}
-		if err := c.List(t.Context(), all); err != nil {
-			t.Fatal(err)
-		}
+		all := memory.List[*workv1alpha1.WorkList](m)
 		var got []string
 		for i := range all.Items {
 			if w := &all.Items[i]; w.DeletionTimestamp == nil {
@@ -127,9 +110,7 @@ func TestSync_FollowsAssignments(t *testing.T) {
 			}
 			if len(all.Items[i].Finalizers) > 0 && all.Items[i].DeletionTimestamp != nil { // the member is done with it
 				all.Items[i].Finalizers = nil
-				if err := c.Update(t.Context(), &all.Items[i]); err != nil {
-					t.Fatal(err)
-				}
+				m.Must(m.Stored.Update(t.Context(), &all.Items[i]))
 			}
 		}
 		slices.Sort(got)
@@ -137,7 +118,7 @@ func TestSync_FollowsAssignments(t *testing.T) {
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
-		if diff := cmp.Diff(step.events, drain(recorder)); diff != "" {
+		if diff := cmp.Diff(step.events, m.Events()); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
 	}
@@ -146,38 +127,26 @@ func TestSync_FollowsAssignments(t *testing.T) {
 // TestStatus_CountsTheWorksOfAssignedClusters shows that Works that agents create with the labels of a quota count nothing.
 func TestStatus_CountsTheWorksOfAssignedClusters(t *testing.T) {
 	name := quota.WorkName("ns", "q")
-	c := newClient(t, assignedQuota("m1"), work("m1", name, `{"cpu":"3"}`), work("m1", "another", `{"cpu":"100"}`), work("m2", name, `{"cpu":"100"}`))
-	recorder := record.NewFakeRecorder(10)
-	r := &aggregator{client: c, live: c, events: events.New(recorder)}
-	for range 2 { // the second pass writes nothing
-		if _, err := r.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
-	}
-	q := &policyv1alpha1.FederatedResourceQuota{}
-	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
-		t.Fatal(err)
-	}
+	m := newEnv(t, assignedQuota("m1"), work("m1", name, `{"cpu":"3"}`), work("m1", "another", `{"cpu":"100"}`), work("m2", name, `{"cpu":"100"}`))
+	r := newAggregator(m)
+	m.MustReconcile(r, request.NamespacedName)
+	q := memory.Get[*policyv1alpha1.FederatedResourceQuota](m, request.NamespacedName)
 	used := q.Status.OverallUsed["cpu"]
 	if len(q.Status.AggregatedStatus) != 1 || used.String() != "3" || !q.Status.Overall["cpu"].Equal(resource.MustParse("10")) {
 		t.Errorf("the status is %+v", q.Status)
 	}
-	if got := drain(recorder); len(got) != 1 {
+	if got := m.Events(); len(got) != 1 {
 		t.Errorf("events %q", got)
 	}
+	m.Stable(func() { m.MustReconcile(r, request.NamespacedName) })
 }
 
 // TestStatus_OfAHostileAgentStaysValid shows that a quota whose status has what an agent reported can still be updated.
 func TestStatus_OfAHostileAgentStaysValid(t *testing.T) {
-	c := newClient(t, assignedQuota("m1"), work("m1", quota.WorkName("ns", "q"), `{"cpu":"-3","no such":"1","pods":"1500m","limits.cpu":"1e-300000000","limits.memory":1e-300000000,"memory":"1Gi"}`))
-	r := &aggregator{client: c, live: c, events: events.New(record.NewFakeRecorder(10))}
-	if _, err := r.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	q := &policyv1alpha1.FederatedResourceQuota{}
-	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
-		t.Fatal(err)
-	}
+	m := newEnv(t, assignedQuota("m1"), work("m1", quota.WorkName("ns", "q"), `{"cpu":"-3","no such":"1","pods":"1500m","limits.cpu":"1e-300000000","limits.memory":1e-300000000,"memory":"1Gi"}`))
+	r := newAggregator(m)
+	m.MustReconcile(r, request.NamespacedName)
+	q := memory.Get[*policyv1alpha1.FederatedResourceQuota](m, request.NamespacedName)
 	if errs := validation.ValidateFederatedResourceQuota(q); len(errs) > 0 || len(q.Status.AggregatedStatus[0].Used) != 1 {
 		t.Errorf("%v in %+v", errs, q.Status)
 	}
@@ -188,32 +157,25 @@ func TestEnforcement_CountsUntilTheQuotaIsDeleted(t *testing.T) {
 	q := assignedQuota()
 	a, other := binding("a", "1", 3), binding("b", "2", 5)
 	other.Namespace = "elsewhere"
-	c := newClient(t, q, &a, &other)
-	recorder := record.NewFakeRecorder(10)
+	m := newEnv(t, q, &a, &other)
 	r := &counter{
-		client: c, live: c, ledgers: ledgers.Ledgers{Live: c, Writer: c}, events: events.New(recorder),
-		clock: testingclock.NewFakeClock(time.Now()), period: 5 * time.Minute, written: map[string]time.Time{},
+		client: m.Client, live: m.Client, ledgers: ledgers.Ledgers{Live: m.Client, Writer: m.Client}, events: events.New(m.Recorder),
+		clock: m.Clock, period: 5 * time.Minute, written: map[string]time.Time{},
 	}
 	namespace := reconcile.Request{NamespacedName: client.ObjectKey{Name: "ns"}}
 	result, err := r.Reconcile(t.Context(), namespace)
 	if err != nil || result.RequeueAfter != quota.ReservationTTL {
 		t.Fatal(result, err)
 	}
-	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
-		t.Fatal(err)
-	}
+	m.Refresh(q)
 	if used := q.Status.OverallUsed["cpu"]; used.String() != "3" {
 		t.Errorf("the status is %+v", q.Status)
 	}
-	if got := drain(recorder); len(got) != 1 || got[0] != "Normal CollectOverallStatusSucceed Collect overall status of FederatedResourceQuota(ns/q) succeed." {
+	if got := m.Events(); len(got) != 1 || got[0] != "Normal CollectOverallStatusSucceed Collect overall status of FederatedResourceQuota(ns/q) succeed." {
 		t.Errorf("events %q", got)
 	}
-	if err := c.Delete(t.Context(), q); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Reconcile(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	m.Must(m.Stored.Delete(t.Context(), q))
+	m.MustReconcile(r, namespace.NamespacedName)
 	if left, err := r.ledgers.Namespaces(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("ledgers of %v are left: %v", left, err)
 	}
@@ -223,18 +185,11 @@ func TestEnforcement_CountsUntilTheQuotaIsDeleted(t *testing.T) {
 // cluster for ever.
 func TestSync_WritesNothingForAClusterThatIsDeleted(t *testing.T) {
 	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "leaving", Finalizers: []string{clusterv1alpha1.ClusterControllerFinalizer}}}
-	c := newClient(t, assignedQuota("m1", "leaving"), leaving)
-	if err := c.Delete(t.Context(), leaving); err != nil {
-		t.Fatal(err)
-	}
-	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(record.NewFakeRecorder(10))}
-	if _, err := r.Reconcile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	all := &workv1alpha1.WorkList{}
-	if err := c.List(t.Context(), all); err != nil {
-		t.Fatal(err)
-	}
+	m := newEnv(t, assignedQuota("m1", "leaving"), leaving)
+	m.Must(m.Stored.Delete(t.Context(), leaving))
+	r := newSyncer(m)
+	m.MustReconcile(r, request.NamespacedName)
+	all := memory.List[*workv1alpha1.WorkList](m)
 	if len(all.Items) != 1 || all.Items[0].Namespace != "karmada-es-m1" {
 		t.Errorf("works %v", all.Items)
 	}
@@ -242,25 +197,17 @@ func TestSync_WritesNothingForAClusterThatIsDeleted(t *testing.T) {
 
 // The Work of a quota that is changed or deleted by hand is written again.
 func TestDrifted(t *testing.T) {
-	c := newClient(t, assignedQuota("m1"))
-	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(record.NewFakeRecorder(10))}
+	m := newEnv(t, assignedQuota("m1"))
+	r := newSyncer(m)
 	reconciled := func() *workv1alpha1.Work {
 		t.Helper()
-		if _, err := r.Reconcile(t.Context(), request); err != nil {
-			t.Fatal(err)
-		}
-		w := &workv1alpha1.Work{}
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: quota.WorkName("ns", "q")}, w); err != nil {
-			t.Fatal(err)
-		}
-		return w
+		m.MustReconcile(r, request.NamespacedName)
+		return memory.Get[*workv1alpha1.Work](m, memory.Key("karmada-es-m1", quota.WorkName("ns", "q")))
 	}
 	before := reconciled()
 	changed := before.DeepCopy()
 	changed.Spec.Workload.Manifests, changed.Generation = nil, before.Generation+1
-	if err := c.Update(t.Context(), changed); err != nil {
-		t.Fatal(err)
-	}
+	m.Must(m.Stored.Update(t.Context(), changed))
 	if !r.drifted().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: changed}) {
 		t.Error("the change is not noticed")
 	}
@@ -269,12 +216,8 @@ func TestDrifted(t *testing.T) {
 	}
 	w := reconciled()
 	w.Finalizers = nil
-	if err := c.Update(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Delete(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	m.Must(m.Stored.Update(t.Context(), w))
+	m.Must(m.Stored.Delete(t.Context(), w))
 	if !r.drifted().Delete(event.DeleteEvent{Object: w}) {
 		t.Error("the deletion is not noticed")
 	}
