@@ -29,8 +29,8 @@ type Env struct {
 	Client, Stored client.WithWatch
 	Clock          *clocktesting.FakeClock
 	Recorder       *record.FakeRecorder
-	// Before is called before a write of Client, such as "patch Cluster m1" or "status Work karmada-es-m1/nginx", which fails with
-	// its error. Default: nil.
+	// Before is called before a write of Client, such as "patch Cluster m1" or "status Work karmada-es-m1/nginx" (a patch of the
+	// status), which fails with its error. Default: nil.
 	Before func(write string) error
 
 	mu     sync.Mutex
@@ -177,7 +177,7 @@ func (e *Env) funcs() interceptor.Funcs {
 			return e.send("delete", obj, func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return e.send(sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
+			return e.send("update "+sub, obj, func() error { return c.SubResource(sub).Update(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return e.send(sub, obj, func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })

@@ -8,17 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/record"
-	testingclock "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
@@ -98,25 +94,23 @@ func TestRunner(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			recorder := record.NewFakeRecorder(10)
-			left := tc.conflicts
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.stored).WithInterceptorFuncs(interceptor.Funcs{
-				Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-					if tc.refused {
-						return errors.New("no")
+			m := memory.New(t, tc.stored)
+			if left := tc.conflicts; left > 0 {
+				m.Before = func(string) error {
+					if left--; left < 0 {
+						return nil
 					}
-					if left > 0 {
-						left--
-						obj.SetResourceVersion("1")
-					}
-					return c.Update(ctx, obj, opts...)
-				},
-			}).Build()
+					return apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), tc.stored.Name, errors.New("changed"))
+				}
+			}
+			if tc.refused {
+				m.FailOn("update ", errors.New("no"))
+			}
 			var called []string
 			var kept sets.Set[string]
 			o := NewOptions()
 			o.DryRun = tc.dryRun
-			r := &runner{options: o, client: c, live: c, events: events.New(recorder), clock: testingclock.NewFakeClock(time.Time{}),
+			r := &runner{options: o, client: m.Client, live: m.Client, events: events.New(m.Recorder), clock: m.Clock,
 				keep: func(clusters sets.Set[string]) { kept = clusters },
 				estimates: func(_ context.Context, _ *workv1alpha2.ObjectReference, clusters []string, threshold time.Duration) []estimator.Unschedulable {
 					if threshold != 5*time.Minute {
@@ -129,22 +123,14 @@ func TestRunner(t *testing.T) {
 			if !slices.Equal(sets.List(kept), []string{"m1", "m2"}) {
 				t.Errorf("the connections to %v are kept", sets.List(kept))
 			}
-			got := &workv1alpha2.ResourceBinding{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(tc.stored), got); err != nil {
-				t.Fatal(err)
-			}
-			close(recorder.Events)
-			if diff := cmp.Diff(tc.want, got.Spec.Clusters); diff != "" {
+			m.Refresh(tc.stored)
+			if diff := cmp.Diff(tc.want, tc.stored.Spec.Clusters); diff != "" {
 				t.Error(diff)
 			}
 			if diff := cmp.Diff(tc.called, called); diff != "" {
 				t.Error(diff)
 			}
-			var published []string
-			for e := range recorder.Events {
-				published = append(published, e)
-			}
-			if !slices.Equal(published, tc.events) {
+			if published := m.Events(); !slices.Equal(published, tc.events) {
 				t.Errorf("events %q", published)
 			}
 		})

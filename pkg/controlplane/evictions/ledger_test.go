@@ -8,9 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -35,9 +34,10 @@ func bindings(s *scope.Binding, n int, tasks ...workv1alpha2.GracefulEvictionTas
 	return out
 }
 
-func ledger(budget eviction.Budget, objs ...client.Object) (*Ledger, *clocktesting.FakePassiveClock) {
-	clock := clocktesting.NewFakePassiveClock(now)
-	return NewLedger(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build(), budget, clock), clock
+func ledger(t *testing.T, budget eviction.Budget, objs ...client.Object) (*Ledger, *clocktesting.FakeClock) {
+	t.Helper()
+	m := memory.New(t, objs...)
+	return NewLedger(m.Client, budget, m.Clock), m.Clock
 }
 
 func take(t *testing.T, l *Ledger, want time.Duration) {
@@ -48,7 +48,7 @@ func take(t *testing.T, l *Ledger, want time.Duration) {
 }
 
 func TestLedger_Take(t *testing.T) {
-	l, clock := ledger(eviction.Budget{Bindings: 2})
+	l, clock := ledger(t, eviction.Budget{Bindings: 2})
 	take(t, l, 0)
 	clock.SetTime(now.Add(10 * time.Second))
 	take(t, l, 0)
@@ -62,7 +62,7 @@ func TestLedger_Take(t *testing.T) {
 
 func TestLedger_PercentOfBothKinds(t *testing.T) {
 	objs := append(bindings(scope.NamespacedBinding(), 10), bindings(scope.ClusterBinding(), 10)...)
-	l, _ := ledger(eviction.Budget{Percent: 10}, objs...)
+	l, _ := ledger(t, eviction.Budget{Percent: 10}, objs...)
 	take(t, l, 0)
 	take(t, l, 0)
 	take(t, l, time.Minute)
@@ -73,16 +73,16 @@ func TestLedger_ARestartDoesNotRenewTheBudget(t *testing.T) {
 		return workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(-age)}}
 	}
 	objs := append(bindings(scope.NamespacedBinding(), 1, task(20*time.Second), task(time.Hour)), bindings(scope.ClusterBinding(), 1, workv1alpha2.GracefulEvictionTask{FromCluster: "m"})...)
-	l, _ := ledger(eviction.Budget{Bindings: 2}, objs...)
+	l, _ := ledger(t, eviction.Budget{Bindings: 2}, objs...)
 	take(t, l, 40*time.Second)
-	l, _ = ledger(eviction.Budget{Bindings: 3}, objs...)
+	l, _ = ledger(t, eviction.Budget{Bindings: 3}, objs...)
 	take(t, l, 0)
 	take(t, l, 40*time.Second)
 }
 
 func TestLedger_ATimeToComeCountsAsNow(t *testing.T) {
 	task := workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(24 * time.Hour)}}
-	l, clock := ledger(eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
+	l, clock := ledger(t, eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
 	take(t, l, eviction.BudgetWindow)
 	clock.SetTime(now.Add(eviction.BudgetWindow))
 	take(t, l, 0)

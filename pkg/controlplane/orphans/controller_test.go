@@ -16,13 +16,10 @@ import (
 	"k8s.io/client-go/metadata"
 	fakemetadata "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -77,49 +74,29 @@ func object(apiVersion, kind, name, namespace, work string) *metav1.PartialObjec
 
 // bench is a control plane with one cluster.
 type bench struct {
-	*testing.T
+	*memory.Env
 	*Controller
-	clock    *clocktesting.FakePassiveClock
-	recorder *record.FakeRecorder
-	member   *member
+	member *member
 }
 
 func newBench(t *testing.T, m *member, objects ...client.Object) *bench {
 	t.Helper()
-	cluster := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
-		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, SecretRef: &clusterv1alpha1.LocalSecretReference{}},
-		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
-	}
-	b := &bench{T: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(10), member: m}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(objects, cluster)...).Build()
-	b.Controller = New(c, b.recorder, Deps{Clock: b.clock, Member: func(context.Context, *clusterv1alpha1.Cluster) (API, error) { return m, nil }})
-	return b
+	cluster := build.Cluster("m1", build.Ready(metav1.ConditionTrue))
+	cluster.Spec.SyncMode, cluster.Spec.SecretRef = clusterv1alpha1.Push, &clusterv1alpha1.LocalSecretReference{}
+	e := memory.New(t, append(objects, cluster)...)
+	return &bench{e, New(e.Client, e.Recorder, Deps{Clock: e.Clock, Member: func(context.Context, *clusterv1alpha1.Cluster) (API, error) { return m, nil }}), m}
 }
 
 func (b *bench) cluster() *clusterv1alpha1.Cluster {
 	b.Helper()
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := b.client.Get(b.Context(), client.ObjectKey{Name: "m1"}, cluster); err != nil {
-		b.Fatal(err)
-	}
-	return cluster
+	return memory.Get[*clusterv1alpha1.Cluster](b.Env, memory.Key("", "m1"))
 }
 
 func (b *bench) reconcile(want time.Duration) {
 	b.Helper()
-	got, err := b.Reconcile(b.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}})
-	if err != nil || got.RequeueAfter != want {
-		b.Fatalf("the next search is after %s, %v, want %s", got.RequeueAfter, err, want)
+	if got := b.MustReconcile(b, memory.Key("", "m1")); got != want {
+		b.Fatalf("the next search is after %s, want %s", got, want)
 	}
-}
-
-func (b *bench) published() []string {
-	var out []string
-	for len(b.recorder.Events) > 0 {
-		out = append(out, <-b.recorder.Events)
-	}
-	return out
 }
 
 // deleted returns the objects that were deleted from the member.
@@ -143,26 +120,24 @@ func TestController_ObjectsOfAnEarlierMembership(t *testing.T) {
 	)
 	b := newBench(t, m, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "work"}})
 	b.reconcile(Grace)
-	if got := b.Conditions(b.cluster()); got != nil || len(b.published()) > 0 {
+	if got := b.Conditions(b.cluster()); got != nil || len(b.Events()) > 0 {
 		t.Fatalf("reported at first sight: %v", got)
 	}
-	b.clock.SetTime(b.clock.Now().Add(Grace))
+	b.Clock.Step(Grace)
 	b.reconcile(searchInterval)
 	got := b.Conditions(b.cluster())
 	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Reason != "WorksMissing" ||
 		!strings.HasPrefix(got[0].Message, "2 objects in the cluster belong to works that the control plane does not have, and stay: ConfigMap default/old, Deployment default/old. To delete exactly these: kubectl annotate cluster m1 cluster.karmada.io/delete-orphans=") {
 		t.Fatalf("got %v", got)
 	}
-	if events := b.published(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning OrphanedObjects 2 objects") {
+	if events := b.Events(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning OrphanedObjects 2 objects") {
 		t.Errorf("events %v", events)
 	}
 	confirm := func(token string) {
 		t.Helper()
-		cluster := b.cluster()
-		cluster.Annotations = map[string]string{clusterv1alpha1.DeleteOrphansAnnotation: token}
-		if err := b.client.Update(t.Context(), cluster); err != nil {
-			t.Fatal(err)
-		}
+		memory.Change(b.Env, memory.Key("", "m1"), func(c *clusterv1alpha1.Cluster) {
+			c.Annotations = map[string]string{clusterv1alpha1.DeleteOrphansAnnotation: token}
+		})
 	}
 	confirm("another")
 	b.reconcile(searchInterval)
@@ -204,11 +179,7 @@ func TestController_IgnoresOtherClusters(t *testing.T) {
 	} {
 		m := newMember(t, object("v1", "ConfigMap", "old", "karmada-es-m1", "w"))
 		b := newBench(t, m)
-		cluster := b.cluster()
-		change(cluster)
-		if err := b.client.Update(t.Context(), cluster); err != nil {
-			t.Fatal(err)
-		}
+		memory.Change(b.Env, memory.Key("", "m1"), change)
 		b.reconcile(0)
 		if len(m.Actions()) > 0 {
 			t.Errorf("%s: searched", name)
@@ -252,17 +223,17 @@ func TestController_ListsOnlyTheTypesOfWorksAfterACompleteSearch(t *testing.T) {
 	expect("restored", 0, "configmaps", "deployments")
 	expect("afterwards", 0, "deployments")
 
-	b.complete.AllowN(b.clock.Now(), completeBurst-3) // those of other clusters
+	b.complete.AllowN(b.Clock.Now(), completeBurst-3) // those of other clusters
 	b.lostBy(lost)
 	expect("while others wait", time.Second, "deployments")
-	b.clock.SetTime(b.clock.Now().Add(time.Second))
+	b.Clock.Step(time.Second)
 	expect("in its turn", 0, "configmaps", "deployments")
 }
 
 func TestController_TypesOfObjectsThatWereFoundAreSearchedAgain(t *testing.T) {
 	b := newBench(t, newMember(t, object("v1", "ConfigMap", "old", "karmada-es-m1", "gone")))
 	b.reconcile(Grace)
-	b.clock.SetTime(b.clock.Now().Add(Grace))
+	b.Clock.Step(Grace)
 	b.reconcile(searchInterval)
 	b.listed()
 	b.reconcile(searchInterval)

@@ -9,27 +9,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
-func newNode(t *testing.T, c client.Client) (*node, *clocktesting.FakeClock, *record.FakeRecorder, func(error)) {
-	t.Helper()
-	clock, recorder := clocktesting.NewFakeClock(time.Unix(100_000, 0)), record.NewFakeRecorder(10)
+func newNode(m *memory.Env) (*node, func(error)) {
 	var failure error
 	n := &node{
-		name: "n1", reader: c, client: c, clock: clock, flips: flips{success: 20 * time.Second, failure: 30 * time.Second},
-		lookup: func(context.Context) error { return failure }, events: events.New(recorder), pod: pod("ns", "p"),
+		name: "n1", reader: m.Client, client: m.Client, clock: m.Clock, flips: flips{success: 20 * time.Second, failure: 30 * time.Second},
+		lookup: func(context.Context) error { return failure }, events: events.New(m.Recorder), pod: pod("ns", "p"),
 	}
-	return n, clock, recorder, func(err error) { failure = err }
+	return n, func(err error) { failure = err }
 }
 
 func fakeNode() *corev1.Node {
@@ -40,8 +34,8 @@ func fakeNode() *corev1.Node {
 
 // TestNode_FlipsAfterTheThresholds follows a node through a failure of its DNS server.
 func TestNode_FlipsAfterTheThresholds(t *testing.T) {
-	c := fake.NewClientBuilder().WithObjects(fakeNode()).WithStatusSubresource(&corev1.Node{}).Build()
-	n, clock, _, fails := newNode(t, c)
+	m := memory.New(t, fakeNode())
+	n, fails := newNode(m)
 	broken := errors.New("no such host")
 	for i, step := range []struct {
 		after time.Duration
@@ -58,17 +52,12 @@ func TestNode_FlipsAfterTheThresholds(t *testing.T) {
 		{19 * time.Second, nil, "False"},
 		{time.Second, nil, "True"},
 	} {
-		clock.Step(step.after)
+		m.Clock.Step(step.after)
 		fails(step.err)
-		if err := n.report(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		got := &corev1.Node{}
-		if err := c.Get(t.Context(), client.ObjectKey{Name: "n1"}, got); err != nil {
-			t.Fatal(err)
-		}
+		m.Must(n.report(t.Context()))
+		got := memory.Get[*corev1.Node](m, memory.Key("", "n1"))
 		condition := clustercondition.NodeCondition(got, conditionType)
-		if condition == nil || condition.Status != step.want || !condition.LastHeartbeatTime.Time.Equal(clock.Now()) {
+		if condition == nil || condition.Status != step.want || !condition.LastHeartbeatTime.Time.Equal(m.Clock.Now()) {
 			t.Fatalf("step %d: the condition is %+v, want %s", i, condition, step.want)
 		}
 		if failed := condition.Status == corev1.ConditionFalse; failed != (condition.Message == "no such host") {
@@ -81,25 +70,17 @@ func TestNode_FlipsAfterTheThresholds(t *testing.T) {
 }
 
 func TestNode_RecordsEventsOnItsPod(t *testing.T) {
-	refuse := false
-	c := fake.NewClientBuilder().WithStatusSubresource(&corev1.Node{}).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			if refuse {
-				return errors.New("refused")
-			}
-			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-		},
-	}).Build()
-	n, _, recorder, _ := newNode(t, c)
+	m := memory.New(t)
+	n, _ := newNode(m)
 	for _, want := range []string{reasonLoadFailed, reasonStoreFailed} {
 		if err := n.report(t.Context()); err == nil {
 			t.Fatal("no error")
 		}
-		if got := <-recorder.Events; !strings.HasPrefix(got, "Warning "+want+" ") {
-			t.Errorf("the event is %q", got)
+		if got := m.Events(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning "+want+" ") {
+			t.Errorf("events %q", got)
 		}
-		refuse = true
-		if err := c.Create(t.Context(), fakeNode()); client.IgnoreAlreadyExists(err) != nil {
+		m.FailOn("status Node ", errors.New("refused"))
+		if err := m.Stored.Create(t.Context(), fakeNode()); client.IgnoreAlreadyExists(err) != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,31 +104,22 @@ func TestReporter_WritesOnceAndOnlyWhatItKnows(t *testing.T) {
 		{"the cluster is being deleted", resolving, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"f"}}}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			writes := 0
-			builder := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithStatusSubresource(&clusterv1alpha1.Cluster{}).WithInterceptorFuncs(interceptor.Funcs{
-				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-					writes++
-					return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
-				},
-			})
+			plane := memory.New(t)
 			if tc.cluster != nil {
 				tc.cluster.Name = "m1"
 				tc.cluster.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
-				builder = builder.WithObjects(tc.cluster)
+				plane = memory.New(t, tc.cluster)
 			}
-			plane := builder.Build()
-			r := newReporter(&Options{ClusterName: "m1", StaleThreshold: time.Minute},
-				fake.NewClientBuilder().WithObjects(tc.node).Build(), plane, clocktesting.NewFakeClock(now))
-			for range 2 {
-				if err := r.report(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			plane.Clock.SetTime(now)
+			r := newReporter(&Options{ClusterName: "m1", StaleThreshold: time.Minute}, memory.New(t, tc.node).Client, plane.Client, plane.Clock)
+			plane.Must(r.report(t.Context()))
+			writes := len(plane.Writes())
+			plane.Stable(func() { plane.Must(r.report(t.Context())) })
 			if writes != tc.writes {
 				t.Errorf("%d writes, want %d", writes, tc.writes)
 			}
 			got := &clusterv1alpha1.Cluster{}
-			if err := plane.Get(t.Context(), client.ObjectKey{Name: "m1"}, got); tc.cluster != nil && (err != nil || len(got.Status.Conditions) != 1+tc.writes) {
+			if err := plane.Stored.Get(t.Context(), client.ObjectKey{Name: "m1"}, got); tc.cluster != nil && (err != nil || len(got.Status.Conditions) != 1+tc.writes) {
 				t.Errorf("the conditions are %v, %v", got.Status.Conditions, err)
 			}
 		})

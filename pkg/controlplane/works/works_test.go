@@ -11,10 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -30,18 +29,13 @@ func want(data string, annotations map[string]string) *Want {
 	}
 }
 
-func get(t *testing.T, c client.Client) *workv1alpha1.Work {
-	t.Helper()
-	w := &workv1alpha1.Work{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, w); err != nil {
-		t.Fatal(err)
-	}
-	return w
+func get(m *memory.Env) *workv1alpha1.Work {
+	return memory.Get[*workv1alpha1.Work](m, memory.Key("karmada-es-m1", "w"))
 }
 
 func TestWrite_CreatedUnchangedUpdated(t *testing.T) {
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
-	writer := NewWriter(c, c)
+	m := memory.New(t)
+	writer := NewWriter(m.Client, m.Client)
 	overrides := map[string]string{policyv1alpha1.AppliedOverridesAnnotation: "[]"}
 	for _, step := range []struct {
 		want   *Want
@@ -55,7 +49,7 @@ func TestWrite_CreatedUnchangedUpdated(t *testing.T) {
 			t.Fatalf("got %s, %v, want %s", got, err, step.result)
 		}
 	}
-	w := get(t, c)
+	w := get(m)
 	if len(w.Annotations) != 0 {
 		t.Errorf("annotations %v", w.Annotations)
 	}
@@ -71,11 +65,11 @@ func TestWrite_OthersMetadataStays(t *testing.T) {
 		Annotations: map[string]string{"theirs": "y"}, Finalizers: []string{"z/theirs"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x", UID: "x"}},
 	}}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(existing).Build()
-	if got, err := NewWriter(c, c).Write(t.Context(), want("a", nil)); err != nil || got != Updated {
+	m := memory.New(t, existing)
+	if got, err := NewWriter(m.Client, m.Client).Write(t.Context(), want("a", nil)); err != nil || got != Updated {
 		t.Fatalf("got %s, %v", got, err)
 	}
-	w := get(t, c)
+	w := get(m)
 	wantMeta := existing.ObjectMeta.DeepCopy()
 	wantMeta.Labels["l"] = "1"
 	wantMeta.Finalizers = []string{workv1alpha2.ExecutionControllerFinalizer, "z/theirs"}
@@ -86,28 +80,28 @@ func TestWrite_OthersMetadataStays(t *testing.T) {
 }
 
 func TestWrite_MemoryIsBehind(t *testing.T) {
-	live := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
-	if _, err := NewWriter(live, live).Write(t.Context(), want("a", nil)); err != nil {
+	m := memory.New(t)
+	if _, err := NewWriter(m.Client, m.Client).Write(t.Context(), want("a", nil)); err != nil {
 		t.Fatal(err)
 	}
-	id := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]
-	stale := interceptor.NewClient(live, interceptor.Funcs{
+	id := get(m).Labels[workv1alpha2.WorkPermanentIDLabel]
+	stale := interceptor.NewClient(m.Client, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, key.Name)
 		},
 	})
-	got, err := NewWriter(stale, live).Write(t.Context(), want("b", nil))
+	got, err := NewWriter(stale, m.Client).Write(t.Context(), want("b", nil))
 	if err != nil || got != Updated {
 		t.Fatalf("got %s, %v", got, err)
 	}
-	if now := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]; now != id {
+	if now := get(m).Labels[workv1alpha2.WorkPermanentIDLabel]; now != id {
 		t.Errorf("the id changed from %s to %s", id, now)
 	}
 }
 
 func TestWrite_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
-	live := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
-	writer := NewWriter(interceptor.NewClient(live, interceptor.Funcs{
+	m := memory.New(t)
+	writer := NewWriter(interceptor.NewClient(m.Client, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, key.Name)
 		},
@@ -117,13 +111,13 @@ func TestWrite_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
 			}
 			return c.Create(ctx, obj, opts...)
 		},
-	}), live)
+	}), m.Client)
 	for _, result := range []Result{Created, Unchanged} {
 		if got, err := writer.Write(t.Context(), want("a", nil)); err != nil || got != result {
 			t.Errorf("got %s, %v, want %s", got, err, result)
 		}
 	}
-	if !writer.Wrote(get(t, live)) {
+	if !writer.Wrote(get(m)) {
 		t.Error("it does not know its own write")
 	}
 }
@@ -145,8 +139,8 @@ func TestWrite_Refuses(t *testing.T) {
 		"a work of another binding":    {foreign, func(err error) bool { return errors.Is(err, ErrForeign) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.existing).Build()
-			if _, err := NewWriter(c, c).Write(t.Context(), want("a", nil)); err == nil || !tc.check(err) {
+			m := memory.New(t, tc.existing)
+			if _, err := NewWriter(m.Client, m.Client).Write(t.Context(), want("a", nil)); err == nil || !tc.check(err) {
 				t.Errorf("got error %v", err)
 			}
 		})

@@ -11,13 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
@@ -63,13 +61,14 @@ func TestReconcile_DeletesRefusedRegistrations(t *testing.T) {
 			if tc.usages != nil {
 				csr.Spec.Usages = tc.usages
 			}
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(csr).Build()
-			a := &approver{client: c, live: c, clock: clocktesting.NewFakePassiveClock(now)}
+			m := memory.New(t, csr)
+			m.Clock.SetTime(now)
+			a := &approver{client: m.Client, live: m.Client, clock: m.Clock}
 			got, err := a.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(csr)})
 			if err != nil || got.RequeueAfter != tc.after {
 				t.Errorf("%v %v", got, err)
 			}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); apierrors.IsNotFound(err) != tc.deleted {
+			if err := m.Stored.Get(t.Context(), client.ObjectKeyFromObject(csr), csr); apierrors.IsNotFound(err) != tc.deleted {
 				t.Error(err)
 			}
 		})

@@ -22,12 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/status"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
@@ -93,11 +90,9 @@ func (m *fakeMember) set(change func()) {
 }
 
 type bench struct {
-	t            *testing.T
+	*memory.Env
 	member       *fakeMember
 	server       *httptest.Server
-	client       client.Client
-	clock        *clocktesting.FakeClock
 	l            *collector
 	opened       error
 	open         *access.Member
@@ -111,13 +106,13 @@ type bench struct {
 
 // Member implements Members.
 func (b *bench) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
-	b.clock.Step(b.slow)
+	b.Clock.Step(b.slow)
 	return b.open, b.opened
 }
 
 func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 	t.Helper()
-	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+	b := &bench{}
 	b.member = &fakeMember{code: map[string]int{}, requests: map[string]int{}, apis: appsGroups, aggregated: true}
 	b.server = httptest.NewServer(b.member)
 	t.Cleanup(b.server.Close)
@@ -132,40 +127,37 @@ func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 	for _, f := range change {
 		f(cluster)
 	}
-	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).WithStatusSubresource(cluster).
-		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
-	c := newController(b.client, b.client, Deps{
-		Members: b, Clock: b.clock, Metrics: prometheus.NewRegistry(),
+	b.Env = memory.New(t, cluster)
+	b.Clock.SetTime(time.Unix(1000, 0))
+	b.Before = b.patch
+	c := newController(b.Client, b.Client, Deps{
+		Members: b, Clock: b.Clock, Metrics: prometheus.NewRegistry(),
 		Healthy: func(*clusterv1alpha1.Cluster) { b.healthyCalls++ },
 	})
 	b.l = newCollector(c.shared, cluster)
 	return b
 }
 
-func (b *bench) patch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+func (b *bench) patch(write string) error {
 	resource := schema.GroupResource{Resource: "clusters"}
 	if b.conflicts > 0 {
 		b.conflicts--
-		return apierrors.NewConflict(resource, obj.GetName(), errors.New("changed"))
+		return apierrors.NewConflict(resource, "m1", errors.New("changed"))
 	}
-	if b.forbidden {
-		return apierrors.NewForbidden(resource, obj.GetName(), errors.New("no"))
+	if b.forbidden && strings.HasPrefix(write, "status ") {
+		return apierrors.NewForbidden(resource, "m1", errors.New("no"))
 	}
 	b.patches++
-	return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+	return nil
 }
 
 func (b *bench) get() *clusterv1alpha1.Cluster {
-	b.t.Helper()
-	c := &clusterv1alpha1.Cluster{}
-	if err := b.client.Get(b.t.Context(), client.ObjectKey{Name: "m1"}, c); err != nil {
-		b.t.Fatal(err)
-	}
-	return c
+	b.Helper()
+	return memory.Get[*clusterv1alpha1.Cluster](b.Env, memory.Key("", "m1"))
 }
 
 func (b *bench) ready() string {
-	b.t.Helper()
+	b.Helper()
 	c := meta.FindStatusCondition(b.get().Status.Conditions, "Ready")
 	if c == nil {
 		return "absent"
@@ -203,7 +195,7 @@ func TestCollector_HealthyCluster(t *testing.T) {
 		{50 * time.Second, appsGroups, map[string]int{"/readyz": 3, "/apis": 3, "/api": 2, "/version": 2}},
 		{10 * time.Second, appsGroups + " ", map[string]int{"/readyz": 4, "/apis": 4, "/api": 3, "/version": 3}}, // perhaps it was upgraded
 	} {
-		b.clock.Step(step.after)
+		b.Clock.Step(step.after)
 		b.member.set(func() { b.member.apis = step.apis })
 		b.l.reconcile(t.Context())
 		got := map[string]int{}
@@ -225,10 +217,10 @@ func TestCollector_EachProbeIsPublished(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %t %d", cluster.Name, healthy, at.Unix()))
 	}
 	b.l.reconcile(t.Context())
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.member.set(func() { b.member.code["/readyz"] = 500 })
 	b.l.reconcile(t.Context()) // it is still Ready
-	b.clock.Step(time.Second)
+	b.Clock.Step(time.Second)
 	b.opened = errors.New("no credentials")
 	b.l.reconcile(t.Context())
 	if diff := cmp.Diff([]string{"m1 true 1000", "m1 false 1001", "m1 false 1002"}, got); diff != "" {
@@ -244,7 +236,7 @@ func TestCollector_BecomesReadyWithoutTheListOfPods(t *testing.T) {
 	if next := b.l.reconcile(t.Context()); next != shortInterval || b.ready() != "absent" || b.patches != 0 {
 		t.Errorf("next time in %s, %s, %d writes", next, b.ready(), b.patches)
 	}
-	b.clock.Step(resourcesTimeout)
+	b.Clock.Step(resourcesTimeout)
 	b.l.reconcile(t.Context())
 	if c := b.get(); b.ready() != healthy || len(c.Status.APIEnablements) != 2 || b.patches != 1 {
 		t.Errorf("%s, %v, %d writes", b.ready(), c.Status.APIEnablements, b.patches)
@@ -257,9 +249,7 @@ func TestCollector_ReadyAgainKeepsItsAPIsWhileDiscoveryIsSlow(t *testing.T) {
 	b.l.written = status.Written[*clusterv1alpha1.ClusterStatus]{}
 	c := b.get()
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: "False", Reason: "x"})
-	if err := b.client.Status().Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	b.Must(b.Stored.Status().Update(t.Context(), c))
 	b.l.deps.Timeout = time.Nanosecond
 	b.l.reconcile(t.Context())
 	if c := b.get(); b.ready() != healthy || len(c.Status.APIEnablements) != 2 {
@@ -294,7 +284,7 @@ func TestCollector_UnhealthyClusters(t *testing.T) {
 			if next := b.l.reconcile(t.Context()); tc.want != healthy && (next != shortInterval || b.ready() != "absent") {
 				t.Errorf("%s, next time in %s", b.ready(), next)
 			}
-			b.clock.Step(initialGrace)
+			b.Clock.Step(initialGrace)
 			next := b.l.reconcile(t.Context())
 			if got := b.ready(); got != tc.want || (tc.want != healthy && next != unhealthyInterval) {
 				t.Errorf("%s, next time in %s", got, next)
@@ -311,14 +301,14 @@ func TestCollector_FailureAndRecovery(t *testing.T) {
 		if next := b.l.reconcile(t.Context()); next != transitionInterval || b.ready() != healthy {
 			t.Fatalf("after %ds: next time in %s, %s", i, next, b.ready())
 		}
-		b.clock.Step(transitionInterval)
+		b.Clock.Step(transitionInterval)
 	}
 	if b.l.reconcile(t.Context()); b.ready() == healthy {
 		t.Error("still ready")
 	}
 	b.member.set(func() { b.member.code["/readyz"] = 0 })
 	b.l.reconcile(t.Context())
-	b.clock.Step(30 * time.Second)
+	b.Clock.Step(30 * time.Second)
 	if b.l.reconcile(t.Context()); b.ready() != healthy {
 		t.Errorf("not back: %s", b.ready())
 	}
@@ -465,7 +455,7 @@ func TestEnablements_AreNotComparedAgainUntilTheyChange(t *testing.T) {
 	e := &enablements{}
 	get := func() []clusterv1alpha1.APIEnablement {
 		t.Helper()
-		list, err := e.get(t.Context(), b.open, b.clock.Now())
+		list, err := e.get(t.Context(), b.open, b.Clock.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -515,7 +505,7 @@ func TestCollector_ATimeoutOfADelayedProcessDoesNotCount(t *testing.T) {
 	for range 2 { // in time: the cluster fails
 		b.l.reconcile(t.Context())
 		for range 350 {
-			b.clock.Step(delayInterval)
+			b.Clock.Step(delayInterval)
 			d.measure()
 		}
 	}

@@ -10,13 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
@@ -93,27 +89,18 @@ func TestReconcile(t *testing.T) {
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "uid-m1"}, Spec: clusterv1alpha1.ClusterSpec{
 		ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "m1-impersonator"},
 	}}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).Build()
-	recorder := record.NewFakeRecorder(10)
+	m := memory.New(t, cluster)
 	r := &reconciler{
-		client: c, works: works.NewWriter(c, c), events: events.New(recorder),
+		client: m.Client, works: works.NewWriter(m.Client, m.Client), events: events.New(m.Recorder),
 		store: templatestest.New(t, []*unstructured.Unstructured{unstructuredOf(t, role), unstructuredOf(t, binding), unstructuredOf(t, execution)}).Store,
 	}
-	for range 2 {
-		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	close(recorder.Events)
-	var published []string
-	for e := range recorder.Events {
-		published = append(published, e)
-	}
-	if len(published) != 1 {
+	m.MustReconcile(r, memory.Key("", "m1"))
+	if published := m.Events(); len(published) != 1 {
 		t.Errorf("events %v", published)
 	}
+	m.Stable(func() { m.MustReconcile(r, memory.Key("", "m1")) })
 	got := &rbacv1.ClusterRole{}
-	read(t, c, "karmada-impersonator-7cbb6bd5c9", got)
+	read(m, "karmada-impersonator-7cbb6bd5c9", got)
 	want := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"system:masters"}}}
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Error(diff)
@@ -122,29 +109,22 @@ func TestReconcile(t *testing.T) {
 		t.Errorf("labels %v", got.Labels)
 	}
 	bound := &rbacv1.ClusterRoleBinding{}
-	read(t, c, "karmada-impersonator-84f8c8f8c6", bound)
+	read(m, "karmada-impersonator-84f8c8f8c6", bound)
 	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "karmada-cluster", Name: "karmada-impersonator"}}, bound.Subjects); diff != "" {
 		t.Error(diff)
 	}
 }
 
 // read decodes the object that a Work carries.
-func read(t *testing.T, c client.Client, name string, into any) {
-	t.Helper()
-	w := &workv1alpha1.Work{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: name}, w); err != nil {
-		t.Fatal(err)
-	}
+func read(m *memory.Env, name string, into any) {
+	m.Helper()
+	w := memory.Get[*workv1alpha1.Work](m, memory.Key("karmada-es-m1", name))
 	if owner := metav1.GetControllerOf(w); owner == nil || owner.UID != "uid-m1" || owner.Kind != "Cluster" {
-		t.Errorf("owner of %s: %+v", name, owner)
+		m.Errorf("owner of %s: %+v", name, owner)
 	}
 	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
-		t.Fatal(err)
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
-		t.Fatal(err)
-	}
+	m.Must(obj.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw))
+	m.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into))
 }
 
 func TestVersionOf(t *testing.T) {
