@@ -148,7 +148,7 @@ func TestOverridden(t *testing.T) {
 
 // A new cluster, whose execution namespace is created, gets every namespace.
 func TestChanged(t *testing.T) {
-	r := newReconciler(t, namespace("team", nil))
+	_, r := newReconciler(t, namespace("team", nil))
 	m2 := namespace("karmada-es-m2", nil)
 	for name, tc := range map[string]struct {
 		event templates.Event
