@@ -9,13 +9,12 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
-	"github.com/karmada-toolkit/karmada/test/conformance/internal/admission"
 )
 
 // The command line validates objects without a server as the webhooks do: it
 // admits and rejects the same objects, with the same messages.
 func TestAdmission_Offline(t *testing.T) {
-	cases, err := admission.Read(admissionReader(t))
+	cases, err := readAdmission(admissionReader(t))
 	if err != nil {
 		t.Fatal(err)
 	}

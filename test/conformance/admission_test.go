@@ -14,7 +14,6 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
-	"github.com/karmada-toolkit/karmada/test/conformance/internal/admission"
 )
 
 //go:embed testdata/admission.jsonl.gz
@@ -41,7 +40,7 @@ func admissionReader(t *testing.T) io.Reader {
 }
 
 func TestAdmission(t *testing.T) {
-	cases, err := admission.Read(admissionReader(t))
+	cases, err := readAdmission(admissionReader(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,7 @@ func TestAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := admission.NewServer(handlers)
+	server, err := newAdmissionServer(handlers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +62,7 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%s: %v", c.Name, err)
 			continue
 		}
-		if diff := admission.Diff(c.Expect, got); diff != "" {
+		if diff := diffAnswers(c.Expect, got); diff != "" {
 			t.Errorf("%s: %s", c.Name, diff)
 			continue
 		}

@@ -17,7 +17,6 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/test/conformance/internal/schedule"
 )
 
 //go:embed testdata/schedule.jsonl.gz
@@ -51,11 +50,11 @@ func scheduleReader(t *testing.T) io.Reader {
 }
 
 func TestSchedule(t *testing.T) {
-	cases, err := schedule.Read(scheduleReader(t))
+	cases, err := readSchedule(scheduleReader(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	profile, err := schedule.Profile()
+	profile, err := scheduleProfile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +64,10 @@ func TestSchedule(t *testing.T) {
 		if c.Expect.Error != "" {
 			dropEarlierTerms(&c.Binding)
 		}
-		got := schedule.Run(profile, c)
-		diff := schedule.Diff(c.Expect, got)
+		got := runSchedule(profile, c)
+		diff := diffSchedule(c.Expect, got)
 		slices.Reverse(c.Clusters)
-		if again := schedule.Diff(got, schedule.Run(profile, c)); diff == "" && again != "" {
+		if again := diffSchedule(got, runSchedule(profile, c)); diff == "" && again != "" {
 			diff = "depends on the order of clusters: " + again
 		}
 		if diff != "" {

@@ -1,4 +1,4 @@
-package admission
+package conformance
 
 import (
 	"bytes"
@@ -48,7 +48,7 @@ func newHooks(handlers map[string]http.Handler) *hooks {
 }
 
 // creates reports whether a webhook is called for new objects of a resource.
-func (h *hook) creates(req request) bool {
+func (h *hook) creates(req admissionRequest) bool {
 	return slices.ContainsFunc(h.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(r.Operations, admissionregistrationv1.Create) &&
 			slices.Contains(r.APIGroups, req.resource.Group) && slices.Contains(r.Resources, req.resource.Resource)
@@ -56,7 +56,7 @@ func (h *hook) creates(req request) bool {
 }
 
 // mutate calls the mutating webhooks for an object.
-func (h *hooks) mutate(ctx context.Context, req request, k *kind, obj *unstructured.Unstructured) error {
+func (h *hooks) mutate(ctx context.Context, req admissionRequest, k *servedKind, obj *unstructured.Unstructured) error {
 	for i := range h.mutating {
 		if !h.mutating[i].creates(req) {
 			continue
@@ -86,7 +86,7 @@ func (h *hooks) mutate(ctx context.Context, req request, k *kind, obj *unstructu
 }
 
 // validate calls the validating webhooks for an object.
-func (h *hooks) validate(ctx context.Context, req request, k *kind, obj *unstructured.Unstructured) error {
+func (h *hooks) validate(ctx context.Context, req admissionRequest, k *servedKind, obj *unstructured.Unstructured) error {
 	for i := range h.validating {
 		if h.validating[i].creates(req) {
 			if _, _, err := h.ask(ctx, &h.validating[i], req, k, obj); err != nil {
@@ -98,7 +98,7 @@ func (h *hooks) validate(ctx context.Context, req request, k *kind, obj *unstruc
 }
 
 // ask calls a webhook. Its refusal is an API error.
-func (h *hooks) ask(ctx context.Context, w *hook, req request, k *kind, obj *unstructured.Unstructured) (*admissionv1.AdmissionResponse, []byte, error) {
+func (h *hooks) ask(ctx context.Context, w *hook, req admissionRequest, k *servedKind, obj *unstructured.Unstructured) (*admissionv1.AdmissionResponse, []byte, error) {
 	raw, err := json.Marshal(obj.Object)
 	if err != nil {
 		return nil, nil, fmt.Errorf("encoding the object: %w", err)

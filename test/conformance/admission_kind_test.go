@@ -1,4 +1,4 @@
-package admission
+package conformance
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// strategy is the strategy of the API server for a custom resource.
-type strategy interface {
+// createStrategy is the createStrategy of the API server for a custom resource.
+type createStrategy interface {
 	PrepareForCreate(ctx context.Context, obj runtime.Object)
 	Validate(ctx context.Context, obj runtime.Object) field.ErrorList
 }
 
-// kind is a served version of a kind.
-type kind struct {
-	gvk        schema.GroupVersionKind
-	structural *structuralschema.Structural
-	strategy   strategy
+// servedKind is a served version of a kind.
+type servedKind struct {
+	gvk            schema.GroupVersionKind
+	structural     *structuralschema.Structural
+	createStrategy createStrategy
 }
 
-func newKind(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) (*kind, error) {
+func newKind(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensionsv1.CustomResourceDefinitionVersion) (*servedKind, error) {
 	props := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, props, nil); err != nil {
 		return nil, fmt.Errorf("converting the schema: %w", err)
@@ -47,22 +47,22 @@ func newKind(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensio
 		status = &apiextensions.CustomResourceSubresourceStatus{}
 	}
 	gvk := schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind}
-	return &kind{
+	return &servedKind{
 		gvk: gvk, structural: structural,
-		strategy: customresource.NewStrategy(runtime.NewScheme(), crd.Spec.Scope == apiextensionsv1.NamespaceScoped, gvk,
+		createStrategy: customresource.NewStrategy(runtime.NewScheme(), crd.Spec.Scope == apiextensionsv1.NamespaceScoped, gvk,
 			validator, nil, structural, status, nil, nil),
 	}, nil
 }
 
 // shape changes an object as the API server does when it decodes one.
-func (k *kind) shape(obj map[string]any) {
+func (k *servedKind) shape(obj map[string]any) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, k.structural)
 	k.reshape(obj)
 }
 
 // reshape changes an object as the API server does after a webhook changed it:
 // nulls stay.
-func (k *kind) reshape(obj map[string]any) {
+func (k *servedKind) reshape(obj map[string]any) {
 	pruning.Prune(obj, k.structural, true)
 	defaulting.Default(obj, k.structural)
 }

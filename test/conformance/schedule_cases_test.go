@@ -1,5 +1,4 @@
-// Package schedule runs recorded scheduling cases through the decision core.
-package schedule
+package conformance
 
 import (
 	"cmp"
@@ -19,27 +18,27 @@ import (
 	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
 )
 
-// Case is one line of schedule.jsonl.
-type Case struct {
+// scheduleCase is one line of schedule.jsonl.
+type scheduleCase struct {
 	Name     string                       `json:"name"`
 	Tags     []string                     `json:"tags"`
 	Clusters []*clusterv1alpha1.Cluster   `json:"clusters"`
 	Binding  workv1alpha2.ResourceBinding `json:"binding"`
-	Expect   Expect                       `json:"expect"`
+	Expect   scheduleExpect               `json:"expect"`
 }
 
-// Expect is the expected result of a case.
-type Expect struct {
+// scheduleExpect is the expected result of a case.
+type scheduleExpect struct {
 	Clusters []workv1alpha2.TargetCluster `json:"clusters,omitempty"`
 	Affinity string                       `json:"affinity,omitempty"`
 	Error    core.Class                   `json:"error,omitempty"`
 }
 
-// Read reads cases, one JSON object after the other.
-func Read(r io.Reader) ([]Case, error) {
-	var out []Case
+// readSchedule reads cases, one JSON object after the other.
+func readSchedule(r io.Reader) ([]scheduleCase, error) {
+	var out []scheduleCase
 	for decoder := json.NewDecoder(r); ; {
-		var c Case
+		var c scheduleCase
 		err := decoder.Decode(&c)
 		if errors.Is(err, io.EOF) {
 			return out, nil
@@ -51,8 +50,8 @@ func Read(r io.Reader) ([]Case, error) {
 	}
 }
 
-// Profile returns the plugins of the scheduler at its defaults.
-func Profile() (*core.Profile, error) {
+// scheduleProfile returns the plugins of the scheduler at its defaults.
+func scheduleProfile() (*core.Profile, error) {
 	list, err := plugins.Registry(false).New([]string{"*"})
 	if err != nil {
 		return nil, err
@@ -60,20 +59,20 @@ func Profile() (*core.Profile, error) {
 	return core.NewProfile(list...)
 }
 
-// Run runs the scheduler for a case and returns the result.
-func Run(profile *core.Profile, c *Case) Expect {
-	decision, err := Decide(profile, c)
+// runSchedule runs the scheduler for a case and returns the result.
+func runSchedule(profile *core.Profile, c *scheduleCase) scheduleExpect {
+	decision, err := decideSchedule(profile, c)
 	if err != nil {
-		return Expect{Error: core.ClassOf(err)}
+		return scheduleExpect{Error: core.ClassOf(err)}
 	}
 	clusters := slices.SortedFunc(slices.Values(decision.Clusters), func(a, b workv1alpha2.TargetCluster) int {
 		return cmp.Compare(a.Name, b.Name)
 	})
-	return Expect{Clusters: clusters, Affinity: decision.AffinityName}
+	return scheduleExpect{Clusters: clusters, Affinity: decision.AffinityName}
 }
 
-// Decide runs the scheduler for a case.
-func Decide(profile *core.Profile, c *Case) (core.Decision, error) {
+// decideSchedule runs the scheduler for a case.
+func decideSchedule(profile *core.Profile, c *scheduleCase) (core.Decision, error) {
 	return core.Schedule(framework.SnapshotOf(c.Clusters, true), &core.Request{
 		Binding: framework.Binding{
 			Namespace: c.Binding.Namespace, Name: c.Binding.Name, Spec: &c.Binding.Spec, Status: &c.Binding.Status,
@@ -82,6 +81,8 @@ func Decide(profile *core.Profile, c *Case) (core.Decision, error) {
 	})
 }
 
-// Diff returns the difference between a result and the expected one; empty if
+// diffSchedule returns the difference between a result and the expected one; empty if
 // there is none.
-func Diff(want, got Expect) string { return gocmp.Diff(want, got, cmpopts.EquateEmpty()) }
+func diffSchedule(want, got scheduleExpect) string {
+	return gocmp.Diff(want, got, cmpopts.EquateEmpty())
+}

@@ -1,4 +1,4 @@
-package admission
+package conformance
 
 import (
 	"context"
@@ -66,22 +66,24 @@ func createCluster(ctx context.Context, clusters *registry.Clusters, raw []byte)
 	return out, utiljson.Unmarshal(data, &out)
 }
 
-// empty is a storage without objects.
-type empty struct{ storage.Interface }
+// emptyStore is a storage without objects.
+type emptyStore struct{ storage.Interface }
 
 func emptyStorage(*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object,
 	func() runtime.Object, storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
-	return empty{}, func() {}, nil
+	return emptyStore{}, func() {}, nil
 }
 
 // Get implements storage.Interface.
-func (empty) Get(_ context.Context, key string, _ storage.GetOptions, _ runtime.Object) error {
+func (emptyStore) Get(_ context.Context, key string, _ storage.GetOptions, _ runtime.Object) error {
 	return storage.NewKeyNotFoundError(key, 0)
 }
 
 // GetList implements storage.Interface.
-func (empty) GetList(context.Context, string, storage.ListOptions, runtime.Object) error { return nil }
+func (emptyStore) GetList(context.Context, string, storage.ListOptions, runtime.Object) error {
+	return nil
+}
 
 // Versioner implements storage.Interface.
-func (empty) Versioner() storage.Versioner { return storage.APIObjectVersioner{} }
+func (emptyStore) Versioner() storage.Versioner { return storage.APIObjectVersioner{} }

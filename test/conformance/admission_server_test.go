@@ -1,4 +1,4 @@
-package admission
+package conformance
 
 import (
 	"context"
@@ -19,16 +19,16 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
 )
 
-// Server answers like the API server of a control plane.
-type Server struct {
-	kinds    map[schema.GroupVersionResource]*kind
+// admissionServer answers like the API server of a control plane.
+type admissionServer struct {
+	kinds    map[schema.GroupVersionResource]*servedKind
 	hooks    *hooks
 	clusters *registry.Clusters
 }
 
-// NewServer returns a server of the control plane's kinds with the webhooks that
+// newAdmissionServer returns a server of the control plane's kinds with the webhooks that
 // handlers serve by path.
-func NewServer(handlers map[string]http.Handler) (*Server, error) {
+func newAdmissionServer(handlers map[string]http.Handler) (*admissionServer, error) {
 	definitions, err := crds.All()
 	if err != nil {
 		return nil, fmt.Errorf("reading the definitions: %w", err)
@@ -37,7 +37,7 @@ func NewServer(handlers map[string]http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the storage of clusters: %w", err)
 	}
-	s := &Server{kinds: map[schema.GroupVersionResource]*kind{}, hooks: newHooks(handlers), clusters: clusters}
+	s := &admissionServer{kinds: map[schema.GroupVersionResource]*servedKind{}, hooks: newHooks(handlers), clusters: clusters}
 	for _, crd := range definitions {
 		if err := s.add(crd); err != nil {
 			return nil, fmt.Errorf("%s: %w", crd.Name, err)
@@ -46,7 +46,7 @@ func NewServer(handlers map[string]http.Handler) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) add(crd *apiextensionsv1.CustomResourceDefinition) error {
+func (s *admissionServer) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 	for i := range crd.Spec.Versions {
 		version := &crd.Spec.Versions[i]
 		if !version.Served {
@@ -61,29 +61,29 @@ func (s *Server) add(crd *apiextensionsv1.CustomResourceDefinition) error {
 	return nil
 }
 
-// request is where an object is posted to.
-type request struct {
+// admissionRequest is where an object is posted to.
+type admissionRequest struct {
 	resource  schema.GroupVersionResource
 	namespace string
 }
 
 // parsePath understands /apis/group/version[/namespaces/ns]/resource.
-func parsePath(path string) (request, error) {
+func parsePath(path string) (admissionRequest, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if len(parts) == 6 && parts[3] == "namespaces" {
-		return request{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[5]}, parts[4]}, nil
+		return admissionRequest{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[5]}, parts[4]}, nil
 	}
 	if len(parts) == 4 {
-		return request{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[3]}, ""}, nil
+		return admissionRequest{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[3]}, ""}, nil
 	}
-	return request{}, fmt.Errorf("cannot understand the path %q", path)
+	return admissionRequest{}, fmt.Errorf("cannot understand the path %q", path)
 }
 
 // Create answers to an object that is posted to a path.
-func (s *Server) Create(ctx context.Context, path string, raw []byte) (Answer, error) {
+func (s *admissionServer) Create(ctx context.Context, path string, raw []byte) (admissionAnswer, error) {
 	req, err := parsePath(path)
 	if err != nil {
-		return Answer{}, err
+		return admissionAnswer{}, err
 	}
 	var obj map[string]any
 	if req.resource.Group == clusterv1alpha1.GroupName {
@@ -94,18 +94,18 @@ func (s *Server) Create(ctx context.Context, path string, raw []byte) (Answer, e
 	if err != nil {
 		return refusal(err)
 	}
-	obj, err = clean(obj)
-	return Answer{Code: http.StatusCreated, Object: obj}, err
+	obj, err = cleanObject(obj)
+	return admissionAnswer{Code: http.StatusCreated, Object: obj}, err
 }
 
 // refusal makes an answer of an API error.
-func refusal(err error) (Answer, error) {
+func refusal(err error) (admissionAnswer, error) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Answer{}, err
+		return admissionAnswer{}, err
 	}
 	st := status.Status()
-	out := Answer{Code: int(st.Code), Reason: string(st.Reason), Message: st.Message, Fields: []string{}}
+	out := admissionAnswer{Code: int(st.Code), Reason: string(st.Reason), Message: st.Message, Fields: []string{}}
 	if st.Details != nil {
 		for _, cause := range st.Details.Causes {
 			if cause.Field != "" && !slices.Contains(out.Fields, cause.Field) {
@@ -118,7 +118,7 @@ func refusal(err error) (Answer, error) {
 }
 
 // createCustom creates a custom resource as the API server does.
-func (s *Server) createCustom(ctx context.Context, req request, raw []byte) (map[string]any, error) {
+func (s *admissionServer) createCustom(ctx context.Context, req admissionRequest, raw []byte) (map[string]any, error) {
 	k, ok := s.kinds[req.resource]
 	if !ok {
 		return nil, apierrors.NewNotFound(req.resource.GroupResource(), "")
@@ -134,8 +134,8 @@ func (s *Server) createCustom(ctx context.Context, req request, raw []byte) (map
 	if err := s.hooks.mutate(ctx, req, k, obj); err != nil {
 		return nil, err
 	}
-	k.strategy.PrepareForCreate(ctx, obj)
-	if errs := k.strategy.Validate(ctx, obj); len(errs) > 0 {
+	k.createStrategy.PrepareForCreate(ctx, obj)
+	if errs := k.createStrategy.Validate(ctx, obj); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
 	}
 	if err := s.hooks.validate(ctx, req, k, obj); err != nil {

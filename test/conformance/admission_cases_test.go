@@ -1,7 +1,4 @@
-// Package admission replays the admission of objects by a control plane. It
-// combines in one process the schemas as the API server uses them, the aggregated
-// API of clusters, and the webhooks behind their registrations.
-package admission
+package conformance
 
 import (
 	"bufio"
@@ -15,16 +12,16 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Case is an object that is created, and the expected answer.
-type Case struct {
+// admissionCase is an object that is created, and the expected answer.
+type admissionCase struct {
 	Name   string          `json:"name"`
 	Path   string          `json:"path"`
 	Object json.RawMessage `json:"object"`
-	Expect Answer          `json:"expect"`
+	Expect admissionAnswer `json:"expect"`
 }
 
-// Answer is the object as admitted, or the reason of its rejection.
-type Answer struct {
+// admissionAnswer is the object as admitted, or the reason of its rejection.
+type admissionAnswer struct {
 	Code    int            `json:"code"`
 	Reason  string         `json:"reason"`
 	Fields  []string       `json:"fields"`
@@ -32,13 +29,13 @@ type Answer struct {
 	Object  map[string]any `json:"object"`
 }
 
-// Read reads cases, one a line.
-func Read(r io.Reader) ([]Case, error) {
-	var out []Case
+// readAdmission reads cases, one a line.
+func readAdmission(r io.Reader) ([]admissionCase, error) {
+	var out []admissionCase
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		var c Case
+		var c admissionCase
 		if err := utiljson.Unmarshal(lines.Bytes(), &c); err != nil {
 			return nil, fmt.Errorf("decoding case %d: %w", len(out)+1, err)
 		}
@@ -50,9 +47,9 @@ func Read(r io.Reader) ([]Case, error) {
 	return out, nil
 }
 
-// Diff returns the difference between want and got, or "". It does not compare
+// diffAnswers returns the difference between want and got, or "". It does not compare
 // messages, which are human-readable.
-func Diff(want, got Answer) string {
+func diffAnswers(want, got admissionAnswer) string {
 	if want.Code != got.Code {
 		return fmt.Sprintf("want %d %s %s\n got %d %s %s", want.Code, want.Reason, want.Message, got.Code, got.Reason, got.Message)
 	}
@@ -68,8 +65,8 @@ func Diff(want, got Answer) string {
 	return cmp.Diff(want.Object, got.Object)
 }
 
-// clean removes the fields of an object that differ on every call.
-func clean(obj map[string]any) (map[string]any, error) {
+// cleanObject removes the fields of an object that differ on every call.
+func cleanObject(obj map[string]any) (map[string]any, error) {
 	if metadata, ok := obj["metadata"].(map[string]any); ok {
 		for _, key := range []string{"uid", "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink"} {
 			delete(metadata, key)
