@@ -268,7 +268,7 @@ func problemsOf(c *clusterv1alpha1.Cluster) []string {
 		bad := condition.Status != metav1.ConditionTrue
 		switch condition.Type {
 		case clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionEvictionsStopped,
-			clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionAgentRefused:
+			clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionObjectsStuck, clusterv1alpha1.ClusterConditionAgentRefused:
 			bad = condition.Status == metav1.ConditionTrue
 		}
 		if bad {

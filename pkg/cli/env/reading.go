@@ -2,11 +2,13 @@ package env
 
 import (
 	"context"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/mitchellh/go-wordwrap"
 	"github.com/spf13/cobra"
+	"k8s.io/kubectl/pkg/util/term"
 )
 
 const (
@@ -55,6 +57,14 @@ func (r *Reading) Run(ctx context.Context, once func() (state string, print func
 		case <-time.After(readingInterval):
 		}
 	}
+}
+
+// Width returns the columns of a terminal, at least Columns, and Columns of what is none.
+func Width(out io.Writer) int {
+	if size := (term.TTY{Out: out}).GetSize(); size != nil {
+		return max(Columns, int(size.Width))
+	}
+	return Columns
 }
 
 // Paragraph writes a text after a label, in lines of at most Columns. Further lines begin below its first one.

@@ -15,22 +15,22 @@ import (
 // indent is the width of labels.
 const indent = 18
 
-// print prints a report in lines of at most env.Columns. Problems have one line each, and one for the command.
-func print(out io.Writer, r *status.Report) error {
+// print prints a report in lines of at most so many columns. Problems have one line each, and one for the command.
+func print(out io.Writer, r *status.Report, columns int) error {
 	var text strings.Builder
-	text.WriteString(cut(r.Answer, env.Columns) + "\n\n")
+	text.WriteString(cut(r.Answer, columns) + "\n\n")
 	paragraph(&text, "  control plane", controlPlane(&r.ControlPlane))
-	paragraph(&text, "    leaders", leaders(r.ControlPlane.Roles))
+	paragraph(&text, "    leaders", leaders(&r.ControlPlane))
 	clusters(&text, r.Clusters)
 	work(&text, &r.Work)
 	for _, gap := range r.Gaps {
-		paragraph(&text, "  not read", cut(gap, env.Columns-indent))
+		paragraph(&text, "  not read", cut(gap, columns-indent))
 	}
 	if len(r.Problems) > 0 {
 		text.WriteString("\n")
 	}
 	for i, p := range r.Problems {
-		text.WriteString(cut(fmt.Sprintf("%2d  %s", i+1, p.Text), env.Columns) + "\n      " + p.Next + "\n")
+		text.WriteString(cut(fmt.Sprintf("%2d  %s", i+1, p.Text), columns) + "\n      " + p.Next + "\n")
 	}
 	if rest := r.ProblemCount - len(r.Problems); rest > 0 {
 		fmt.Fprintf(&text, "    and %d more\n", rest)
@@ -51,9 +51,9 @@ func controlPlane(c *status.ControlPlane) string {
 	return fmt.Sprintf("%s, %s, etcd %s", known(c.Version), ready, known(c.Etcd))
 }
 
-func leaders(roles []status.Role) string {
+func leaders(c *status.ControlPlane) string {
 	var texts []string
-	for _, role := range roles {
+	for _, role := range c.Roles {
 		text := strings.TrimPrefix(role.Name, "karmada-")
 		if role.InTime {
 			text += " on " + role.Leader
@@ -62,7 +62,10 @@ func leaders(roles []status.Role) string {
 		}
 		texts = append(texts, text)
 	}
-	if len(texts) == 0 {
+	switch {
+	case len(texts) == 0 && c.RolesUnknown:
+		return "not known"
+	case len(texts) == 0:
 		return "no role has a Lease"
 	}
 	return strings.Join(texts, ", ")

@@ -57,7 +57,12 @@ func NewCommand(e *env.Env) *cobra.Command {
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, o env.Reading) error {
-	reader, err := newReader(e, access, o)
+	config, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return err
+	}
+	host := config.Host
+	reader, err := newReader(config, e, access, o)
 	if err != nil {
 		return err
 	}
@@ -66,6 +71,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o env.Reading) err
 		facts, err := reader.Federation(ctx)
 		if err != nil {
 			return "", nil, err
+		}
+		if facts.Silent() {
+			return "", nil, fmt.Errorf("the server %s did not answer within %s; check that it is the API server of a control plane and not overloaded, or wait longer with --deadline", host, o.Deadline)
 		}
 		if !facts.Reached() {
 			if _, err := access.ControlPlane.OwnClient(ctx); err != nil { // its error has the cause, which takes longer
@@ -83,11 +91,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o env.Reading) err
 }
 
 // newReader returns a reader of the control plane. It makes no requests.
-func newReader(e *env.Env, access *env.Access, o env.Reading) (*snapshot.Reader, error) {
-	config, err := access.ControlPlane.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
+func newReader(config *rest.Config, e *env.Env, access *env.Access, o env.Reading) (*snapshot.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
 	config.WrapTransport = nil // that of the environment first waits for the API of clusters
@@ -121,5 +125,5 @@ func show(e *env.Env, o env.Reading, report *status.Report) error {
 	if o.Output != "" {
 		return e.PrintDocument(o.Output, report)
 	}
-	return print(e.Escaped().Out, report)
+	return print(e.Escaped().Out, report, env.Width(e.Out))
 }

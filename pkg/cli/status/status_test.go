@@ -34,7 +34,7 @@ func TestPrint(t *testing.T) {
 			ProblemCount: 12,
 		},
 		"gaps": {
-			Answer: "nothing is wrong in what could be read; not all could be",
+			Answer: "nothing is wrong in what could be read; not all could be", ControlPlane: status.ControlPlane{RolesUnknown: true},
 			Gaps: []string{
 				`Clusters: clusters.cluster.karmada.io is forbidden: User "ann" cannot list resource "clusters" in API group "cluster.karmada.io" at the cluster scope`,
 				"the version of the API server: no answer in time",
@@ -43,7 +43,7 @@ func TestPrint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := print(&out, report); err != nil {
+			if err := print(&out, report, env.Columns); err != nil {
 				t.Fatal(err)
 			}
 			build.AssertGolden(t, name, out.String())

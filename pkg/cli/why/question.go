@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -68,6 +70,9 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 	}
 	object, mapping, err := read(q.access, q.args)
 	if err != nil {
+		if account := q.gone(ctx, err); account != nil {
+			return account, nil
+		}
 		if err := q.findInMember(ctx, err); err != nil {
 			return nil, err
 		}
@@ -100,6 +105,32 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 		return why.Policy(facts, q.env.Name), nil
 	}
 	return q.template(ctx, object, mapping)
+}
+
+// gone explains an object that was deleted in the control plane, as reading it reports by err, and leaves clusters; nil for another one.
+func (q *question) gone(ctx context.Context, err error) *why.Account {
+	if !apierrors.IsNotFound(err) {
+		return nil
+	}
+	kind, name := q.named()
+	resource, namespace, err := locate.Resource(q.access, kind)
+	if err != nil {
+		return nil
+	}
+	mapper, err := q.access.ToRESTMapper()
+	if err != nil {
+		return nil
+	}
+	gvk, err := mapper.KindFor(resource)
+	if err != nil {
+		return nil
+	}
+	works := q.reader.Leaving(ctx, gvk.Kind, namespace, name)
+	if len(works) == 0 {
+		return nil
+	}
+	object := why.Object{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
+	return why.Gone(object, works, q.env.Now(), q.env.Name)
 }
 
 func (q *question) template(ctx context.Context, object *unstructured.Unstructured, mapping *meta.RESTMapping) (*why.Account, error) {
@@ -156,11 +187,7 @@ func readNamed(access *env.Access, namespace string, o *metav1.OwnerReference) (
 	if err != nil {
 		return nil, nil, err
 	}
-	arg := o.Kind + "." + gv.Version
-	if gv.Group != "" {
-		arg += "." + gv.Group
-	}
-	return readIn(access, namespace, []string{arg, o.Name})
+	return readIn(access, namespace, []string{o.Kind + "." + gv.Version + "." + gv.Group, o.Name})
 }
 
 // read returns the object that the arguments name.

@@ -139,6 +139,7 @@ func (a *agent) run(ctx context.Context) error {
 	o := a.options
 	var lease sync.Once
 	lost := &orphanSearch{Tracker: orphans.NewTracker(a.clock), agent: a, trigger: make(chan struct{}, 1)}
+	stuck := &execution.Stuck{}
 	permitted := &rights{reader: a.mgr.GetAPIReader(), cluster: o.ClusterName, clock: a.clock}
 	if o.Enabled(controllerClusterStatus) {
 		err = errors.Join(err, clusterstatus.Setup(ctx, a.mgr, clusterstatus.Deps{
@@ -148,7 +149,7 @@ func (a *agent) run(ctx context.Context) error {
 			Probed:  func(_ *clusterv1alpha1.Cluster, healthy bool, _ time.Time) { a.failing.Store(!healthy) },
 			Healthy: func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
 			Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
-				return slices.Concat(lost.Conditions(c), a.membership.conditions(c), permitted.conditions(c))
+				return slices.Concat(lost.Conditions(c), a.membership.conditions(c), permitted.conditions(c), stuck.Conditions(c))
 			},
 		}), a.mgr.Add(manager.RunnableFunc(permitted.run)))
 	}
@@ -156,7 +157,7 @@ func (a *agent) run(ctx context.Context) error {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
 			Members: a, Interpreter: interpreter, Accept: a.membership.serves, Workers: o.WorkSyncs,
 			Retry:  controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
-			Events: a.events, EventMode: o.Events, WentBack: func(_, from, to string) { lost.wentBack(ctx, from, to) },
+			Events: a.events, EventMode: o.Events, Stuck: stuck, WentBack: func(_, from, to string) { lost.wentBack(ctx, from, to) },
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
 	err = errors.Join(err, a.collect(ctx))

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -72,6 +74,8 @@ type setup struct {
 	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 	// wentBack is called when a cluster was found to be restored from an older copy.
 	wentBack func(cluster, from, to string)
+	// stuck are the objects that are stuck in clusters.
+	stuck execution.Stuck
 }
 
 // Setup adds the controllers to the manager.
@@ -218,7 +222,7 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 
 func (s *setup) execution(ctx context.Context, e *env.Env) error {
 	return execution.Setup(ctx, e.Manager, execution.Deps{
-		Members: e.Members, Interpreter: s.interpreter, Workers: e.WorkSyncs, EventMode: e.Events, ReadBindings: true,
+		Members: e.Members, Interpreter: s.interpreter, Workers: e.WorkSyncs, EventMode: e.Events, ReadBindings: true, Stuck: &s.stuck,
 		WentBack: func(cluster, from, to string) { s.wentBack(cluster, from, to) },
 	})
 }
@@ -248,10 +252,13 @@ func (s *setup) clusterStatus(ctx context.Context, e *env.Env) error {
 	}
 	s.wentBack = lost.WentBack
 	return clusterstatus.Setup(ctx, e.Manager, clusterstatus.Deps{
-		Members: e.Members, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: s.guard.Observe,
+		Members: e.Members, Frequency: o.StatusFrequency, Probed: s.guard.Observe,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 		Resources: o.ResourceModeling,
 		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
+		Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
+			return slices.Concat(lost.Conditions(c), s.stuck.Conditions(c))
+		},
 	})
 }
 

@@ -373,10 +373,8 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 			continue
 		}
 		out.Fields = append(out.Fields, path.String())
-		if path.String() == "spec.replicas" { // also those that an override sets, or a policy keeps
-			out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After)
-		}
 	}
+	out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After) // also those that an override sets, or a policy keeps
 	if field := manifest.Immutable(before, next); field != nil {
 		out.Action, out.After, out.Reason = ActionRefuse, out.Before, field.String()+" cannot be changed; delete the object there to have it made anew"
 	}

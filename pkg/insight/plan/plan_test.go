@@ -79,6 +79,16 @@ const (
 	config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: ns, name: settings, uid: settings}\ndata: {a: b}"
 )
 
+// overridden is propagated, with 9 replicas in m2.
+func overridden(t testing.TB) *World {
+	t.Helper()
+	w := propagated(t).copied()
+	if err := Store(object(t, strings.NewReplacer("/spec/image", "/spec/replicas", "value: c", "value: 9").Replace(replaceImage)))(w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
 // replaceImage changes web in m2.
 const replaceImage = "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {namespace: ns, name: o}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], " +
 	"overrideRules: [{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/image, operator: replace, value: c}]}}]}"
@@ -281,14 +291,10 @@ func TestPlan(t *testing.T) {
 		"an override of replicas": {world, func(t *testing.T) []Change {
 			return []Change{Store(object(t, webPolicy("m1, m2", ""))), Store(object(t, strings.NewReplacer("/spec/image", "/spec/replicas", "value: c", "value: 9").Replace(replaceImage)))}
 		}, "ConfigMap ns/settings m1 create 0->0\nConfigMap ns/settings m2 create 0->0\nDeployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 create 0->2\nDeployment ns/web m2 create 0->9"},
-		"another placement of overridden replicas": {func(t testing.TB) *World {
-			w := propagated(t).copied()
-			if err := Store(object(t, strings.NewReplacer("/spec/image", "/spec/replicas", "value: c", "value: 9").Replace(replaceImage)))(w); err != nil {
-				t.Fatal(err)
-			}
-			return w
-		}, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m1", "")))} },
-			"ConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 update 2->4 spec.replicas\nDeployment ns/web m2 delete 9->0"},
+		"a template with overridden replicas": {overridden, func(t *testing.T) []Change {
+			return []Change{Store(object(t, strings.NewReplacer("replicas: 4", "replicas: 6", "image: a", "image: b").Replace(web)))}
+		}, "Deployment ns/web m1 update 2->3 spec.image,spec.replicas\nDeployment ns/web m2 update 9->9 spec.image"},
+		"another placement of overridden replicas": {overridden, func(t *testing.T) []Change { return []Change{Store(object(t, webPolicy("m1", "")))} }, "ConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 update 2->4 spec.replicas\nDeployment ns/web m2 delete 9->0"},
 		"a NoExecute taint": {propagated, func(*testing.T) []Change { return []Change{Taint("m1", noExecute)} },
 			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0  the cluster has the taints gone:NoExecute\nDeployment ns/web m2 update 2->4 spec.replicas"},
 		"a NoExecute taint that is tolerated for a time": {propagated, func(t *testing.T) []Change {

@@ -50,11 +50,22 @@ func (f *Federation) Reached() bool {
 	return !foreign && (!f.Lacks(Clusters) || !f.Lacks(Version))
 }
 
+// errDeadline is the error of what has not answered before a deadline.
+var errDeadline = errors.New("no answer in time")
+
+// Silent reports whether nothing was answered before the deadline.
+func (f *Federation) Silent() bool {
+	silent := func(what string) bool {
+		return slices.ContainsFunc(f.Gaps, func(g Gap) bool { return g.What == what && errors.Is(g.Err, errDeadline) })
+	}
+	return silent(Version) && silent(Readyz) && silent(Clusters) && silent(Leases)
+}
+
 // Federation reads the facts about a federation, all at once. What has not answered before the deadline is a gap. It returns an
 // error only if ctx ends.
 func (r *Reader) Federation(parent context.Context) (*Federation, error) {
 	f, in := &Federation{Now: r.Now()}, &reads{from: r.ControlPlane}
-	ctx, cancel := context.WithTimeoutCause(parent, cmp.Or(r.Deadline, defaultDeadline), errors.New("no answer in time"))
+	ctx, cancel := context.WithTimeoutCause(parent, cmp.Or(r.Deadline, defaultDeadline), errDeadline)
 	defer cancel()
 	var group sync.WaitGroup
 	group.Go(func() { f.Version = r.version(ctx, in) })

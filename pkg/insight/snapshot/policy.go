@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -70,6 +72,8 @@ type ClusterFacts struct {
 	Cluster *clusterv1alpha1.Cluster
 	// Bindings are those whose objects are, or are to be, in the cluster.
 	Bindings []workv1alpha2.Binding
+	// Leaving are the Works of the cluster that are being deleted.
+	Leaving []*workv1alpha1.Work
 	Gaps
 }
 
@@ -82,6 +86,14 @@ func (r *Reader) Cluster(ctx context.Context, cluster *clusterv1alpha1.Cluster) 
 			f.Bindings = append(f.Bindings, b)
 		}
 	}
+	in.list(ctx, "Works of the cluster", &workv1alpha1.WorkList{}, func(l client.ObjectList) {
+		works := l.(*workv1alpha1.WorkList).Items
+		for i := range works {
+			if works[i].DeletionTimestamp != nil {
+				f.Leaving = append(f.Leaving, &works[i])
+			}
+		}
+	}, client.InNamespace(names.ExecutionNamespace(cluster.Name)))
 	f.Gaps = in.sorted()
 	return f, context.Cause(ctx)
 }

@@ -5,7 +5,6 @@ package snapshot
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +55,8 @@ type Facts struct {
 	Clusters []*clusterv1alpha1.Cluster
 	// Works are the Works of the template by cluster.
 	Works map[string]*workv1alpha1.Work
+	// Leaving are the Works of the template that are being deleted, by cluster.
+	Leaving map[string]*workv1alpha1.Work
 	// Members are what members report beside the status in the control plane, by cluster: those in which something is not Healthy.
 	Members map[string]Member
 	Gaps
@@ -127,6 +128,7 @@ func (r *Reader) Template(ctx context.Context, template *unstructured.Unstructur
 	group.Go(func() { f.readBinding(ctx) })
 	group.Wait()
 	group.Go(func() { f.readForeign(ctx) })
+	group.Go(func() { f.Leaving = f.leaving(ctx, names.Work(template.GetKind(), template.GetName(), template.GetNamespace())) })
 	f.readWorks(ctx)
 	group.Wait()
 	f.readMembers(ctx)
@@ -200,13 +202,33 @@ func (f *reading) readWorks(ctx context.Context) {
 	}
 }
 
+// leaving returns the Works of a name that are being deleted, by cluster. Who may not read them does not know of them.
+func (r *reads) leaving(ctx context.Context, name string) map[string]*workv1alpha1.Work {
+	out := map[string]*workv1alpha1.Work{}
+	_ = r.pages(ctx, &workv1alpha1.WorkList{}, func(l client.ObjectList) {
+		works := l.(*workv1alpha1.WorkList).Items
+		for i := range works {
+			cluster, err := names.ClusterOfExecutionNamespace(works[i].Namespace)
+			if err == nil && works[i].DeletionTimestamp != nil {
+				out[cluster] = &works[i]
+			}
+		}
+	}, client.MatchingFields{"metadata.name": name})
+	return out
+}
+
+// Leaving reads the Works of a template that does not exist any more, by cluster.
+func (r *Reader) Leaving(ctx context.Context, kind, namespace, name string) map[string]*workv1alpha1.Work {
+	return (&reads{from: r.ControlPlane}).leaving(ctx, names.Work(kind, name, namespace))
+}
+
 // parallel is the number of requests at a time.
 const parallel = 32
 
 // readMembers reads the object and its pods in the clusters where it is not Healthy. A member that does not answer in time delays
 // nothing.
 func (f *reading) readMembers(ctx context.Context) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(f.from.Deadline, defaultDeadline), errors.New("no answer in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(f.from.Deadline, defaultDeadline), errDeadline)
 	defer cancel()
 	var clusters []string
 	for _, t := range f.Targets() {

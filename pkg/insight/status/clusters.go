@@ -71,6 +71,10 @@ func (r *reporter) clusters() {
 		if !item.Ready {
 			item.Reason = r.notReady(c)
 		}
+		for _, condition := range why.ClusterProblems(c) {
+			r.add(Problem{Reason: condition.Type, Object: object(clusterv1alpha1.GroupVersion.String(), "Cluster", "", c.Name), Workloads: item.Workloads,
+				Text: fmt.Sprintf("cluster %s: %s: %s", c.Name, condition.Type, condition.Message), rank: rankClusterProblem}, r.program, "why", "cluster", c.Name)
+		}
 		out.Items = append(out.Items, item)
 		out.count(&item)
 	}

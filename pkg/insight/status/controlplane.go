@@ -28,6 +28,8 @@ type ControlPlane struct {
 	Etcd string `json:"etcd,omitempty"`
 	// Roles are those that elect a leader.
 	Roles []Role `json:"roles"`
+	// RolesUnknown reports whether the Leases could not be read.
+	RolesUnknown bool `json:"rolesUnknown,omitempty"`
 }
 
 // Role is a role that elects a leader.
@@ -60,8 +62,11 @@ func (r *reporter) controlPlane() {
 		}
 	}
 	for i := range r.Leases {
-		r.role(&r.Leases[i])
+		if r.Leases[i].Spec.RenewTime != nil { // one that nobody ever held is for a role that does not elect a leader
+			r.role(&r.Leases[i])
+		}
 	}
+	c.RolesUnknown = r.Lacks(snapshot.Leases)
 	slices.SortFunc(c.Roles, func(a, b Role) int { return strings.Compare(a.Name, b.Name) })
 }
 

@@ -57,6 +57,7 @@ type rank int
 const (
 	rankControlPlane rank = iota
 	rankCluster
+	rankClusterProblem
 	rankQuota
 	rankScheduled
 	rankApplied

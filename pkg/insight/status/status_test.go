@@ -71,8 +71,9 @@ func federation() *snapshot.Federation {
 	cordon := corev1.Taint{Key: clusterv1alpha1.TaintClusterUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-scheduler"}}
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = new("host-1_0a1b"), &metav1.MicroTime{Time: time.Unix(990, 0)}, new(int32(15))
+	unheld := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-agent-m2"}}
 	return &snapshot.Federation{
-		Now: time.Unix(1000, 0), Version: "v1.36.3", Readyz: "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", Leases: []coordinationv1.Lease{lease},
+		Now: time.Unix(1000, 0), Version: "v1.36.3", Readyz: "[+]ping ok\n[+]etcd ok\nreadyz check passed\n", Leases: []coordinationv1.Lease{lease, unheld},
 		Clusters: []*clusterv1alpha1.Cluster{build.Cluster("m1", build.Ready(metav1.ConditionTrue), room), build.Cluster("m2", build.Ready(metav1.ConditionTrue), room, build.Taints(cordon))},
 		Bindings: []workv1alpha2.Binding{binding("web", nil), binding("api", nil)},
 	}
@@ -139,6 +140,12 @@ func TestFederation_Problems(t *testing.T) {
 		"a cluster is not Ready, and what waits for it": {all(notReady, replace(notApplied(900, "")), func(f *snapshot.Federation) {
 			f.Bindings[1].GetStatus().AggregatedStatus[1].Health = workv1alpha2.ResourceUnhealthy
 		}), []string{"ClusterNotReachable 2 cluster m2 is not Ready (2 workloads): ClusterNotReachable: cluster is not reachable | karmadactl describe cluster m2"}},
+		"objects that are stuck in a cluster": {func(f *snapshot.Federation) {
+			for _, t := range []string{clusterv1alpha1.ClusterConditionObjectsStuck, clusterv1alpha1.ClusterConditionOrphanedObjects} {
+				f.Clusters[1].Status.Conditions = append(f.Clusters[1].Status.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Message: "1 of the objects"})
+			}
+			f.Clusters[0].Status.Conditions = append(f.Clusters[0].Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionObjectsStuck, Status: metav1.ConditionFalse})
+		}, []string{"ObjectsStuck 2 cluster m2: ObjectsStuck: 1 of the objects | karmadactl why cluster m2", "OrphanedObjects 2 cluster m2: OrphanedObjects: 1 of the objects | karmadactl why cluster m2"}},
 		"a cluster that is being removed": {all(notReady, func(f *snapshot.Federation) { f.Clusters[1].DeletionTimestamp = &metav1.Time{} }), nil},
 		"no cluster fits":                 {replace(unscheduled("NoClusterFit", "0/2 clusters\x1b are available")), []string{"NoClusterFit 1 Deployment ns/web: not scheduled: NoClusterFit: 0/2 clusters are available" + explained}},
 		"no scheduler acts": {replace(func(b *workv1alpha2.ResourceBinding) {
@@ -200,7 +207,7 @@ func TestFederation_Problems(t *testing.T) {
 // TestFederation_Order has more problems than a report.
 func TestFederation_Order(t *testing.T) {
 	f := federation()
-	all(notReady, quota("3"), func(f *snapshot.Federation) { f.Leases[0].Spec.RenewTime = nil })(f)
+	all(notReady, quota("3"), func(f *snapshot.Federation) { f.Leases[0].Spec.HolderIdentity = new("") })(f)
 	for i := range 12 {
 		b := binding(fmt.Sprintf("w%02d", i), unscheduled("Unschedulable", "no room"))
 		b.GetSpec().Replicas = int32(i)

@@ -23,6 +23,7 @@ const (
 	BeingRemoved   Cause = "BeingRemoved"
 	Cordoned       Cause = "Cordoned"
 	Evicting       Cause = "Evicting"
+	ClusterProblem Cause = "ClusterProblem"
 )
 
 // maxListed is the number of objects that an account names.
@@ -102,6 +103,9 @@ func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 		taint := &c.Spec.Taints[i]
 		ready.Details = append(ready.Details, Detail{"taint", Line(taint.ToString())})
 	}
+	for _, condition := range ClusterProblems(c) {
+		ready.Details = append(ready.Details, Detail{condition.Type, Line(condition.Message)})
+	}
 	has, waits, leaves := Stage{Name: "has"}, Stage{Name: "waits"}, Stage{Name: "leaves"}
 	applied, waiting, leaving := 0, 0, 0
 	for _, b := range f.Bindings {
@@ -122,6 +126,10 @@ func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 			waiting++
 		}
 	}
+	for _, w := range f.Leaving {
+		leaves.add(leaving, ObjectOf(w).String(), leavingText(w, f.Now))
+		leaving++
+	}
 	has.Text, waits.Text, leaves.Text = Count(applied, "object")+" applied", Count(waiting, "object"), Count(leaving, "object")
 	out.Stages = []Stage{ready, has}
 	for _, s := range []Stage{waits, leaves} {
@@ -141,13 +149,16 @@ func clusterAnswer(out *Account, c *clusterv1alpha1.Cluster, applied, waiting, l
 	switch {
 	case c.DeletionTimestamp != nil:
 		out.Cause = BeingRemoved
-		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", Count(applied+waiting, "object"), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
+		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", Count(max(applied+waiting, leaving), "object"), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
 	case unready != nil:
 		out.Cause = ClusterNotReady
 		return fmt.Sprintf("%s; %s waiting for it", strings.TrimPrefix(unready.answer, "cluster "+c.Name+" is "), Count(waiting, "object")), unready.next
+	case clusterProblem(c) != "":
+		out.Cause = ClusterProblem
+		return "Ready, but " + clusterProblem(c), program + " describe cluster " + c.Name
 	case leaving > 0:
 		out.Cause = Evicting
-		return fmt.Sprintf("Ready, but with %s being evicted", Count(leaving, "object")), program + " failover status"
+		return fmt.Sprintf("Ready, but %s leaving", Count(leaving, "object")), program + " failover status"
 	case slices.ContainsFunc(c.Spec.Taints, clustercondition.Cordons):
 		out.Cause = Cordoned
 		return fmt.Sprintf("Ready, and cordoned: nothing new is scheduled to it; it has %s", Count(applied, "object")), program + " uncordon " + c.Name

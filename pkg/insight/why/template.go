@@ -30,7 +30,7 @@ func Template(f *snapshot.Facts, program string) *Account {
 	e := &explainer{Facts: f, program: program, object: Object{t.GetAPIVersion(), t.GetKind(), t.GetNamespace(), t.GetName()}}
 	out := &Account{SchemaVersion: SchemaVersion, Object: e.object, Cause: Working}
 	var first *finding
-	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status} {
+	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status, e.leaves} {
 		s, problem := stage()
 		if s != nil {
 			out.Stages = append(out.Stages, *s)

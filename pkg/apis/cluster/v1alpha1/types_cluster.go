@@ -162,6 +162,9 @@ const (
 	// ClusterConditionStoreRestored reports whether a cluster was restored from an older
 	// copy of its store in the last ten minutes.
 	ClusterConditionStoreRestored = "StoreRestored"
+	// ClusterConditionObjectsStuck reports whether objects that leave a cluster stay there, or objects that no binding has, such as
+	// namespaces, are not applied.
+	ClusterConditionObjectsStuck = "ObjectsStuck"
 	// ClusterConditionAPIEndpointAccepted reports whether the control plane has an address
 	// of a cluster in Pull mode, after it refused the one of the agent.
 	ClusterConditionAPIEndpointAccepted = "APIEndpointAccepted"

@@ -148,6 +148,9 @@ const (
 	// other node ports than the control plane allocated, and absent otherwise. Such fields are written once a minute, such ports
 	// stay as they are. Bindings have the condition too.
 	WorkContested = "Contested"
+	// WorkRemoved is False while the objects of a Work that is being deleted stay in the cluster, which refuses to delete them or
+	// waits for their finalizers, and absent otherwise.
+	WorkRemoved = "Removed"
 	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
 	WorkProgressing = "Progressing"
 	WorkAvailable   = "Available"
@@ -163,6 +166,10 @@ const (
 	WorkNodePortTakenReason = "NodePortTaken"
 	// WorkImmutableFieldReason is the reason if all errors are about immutable fields: repeating the write does not help.
 	WorkImmutableFieldReason   = "ImmutableField"
+	// WorkRemovalFailedReason and WorkFinalizingReason are those of the condition Removed: the deletion fails, or objects have
+	// finalizers.
+	WorkRemovalFailedReason    = "RemovalFailed"
+	WorkFinalizingReason       = "WaitingForFinalizers"
 	WorkAppliedSuccessMessage  = "Manifest has been successfully applied"
 	WorkSuspendDispatchReason  = "SuspendDispatching"
 	WorkSuspendDispatchMessage = "Work dispatching is in a suspended state."

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,17 @@ type result struct {
 	failed []failedObject
 	// wait is when to apply them again if nothing happens until then.
 	wait time.Duration
+}
+
+// problem returns why objects were not applied, beginning with one of them; empty if they were.
+func (r *result) problem() string {
+	if r.Err == nil {
+		return ""
+	}
+	if len(r.failed) > 0 {
+		return r.failed[0].name + ": " + r.failed[0].message
+	}
+	return member.Text(r.Err.Error())
 }
 
 // apply applies the objects of a Work to the member.
@@ -157,23 +169,27 @@ func (a *applier) current(ctx context.Context, work *workv1alpha1.Work) error {
 	return nil
 }
 
-// clear deletes or releases the objects of a Work.
-func (a *applier) clear(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) error {
+// clear deletes or releases the objects of a Work. It returns what those wait for that are being deleted.
+func (a *applier) clear(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) (waits []string, err error) {
 	if err := a.works.load(work, s); err != nil {
 		ctrllog.FromContext(ctx).Info("Leaving the objects of a Work whose manifests are invalid", "Work", work.Name, "err", err)
-		return nil
+		return nil, nil
 	}
 	errs := a.clearRemoved(ctx, m, work, s)
 	for _, o := range s.objects {
-		errs = append(errs, a.clearObject(ctx, m, work, o))
+		more, err := a.clearObject(ctx, m, work, o)
+		errs = append(errs, err)
+		if len(more) > 0 {
+			waits = append(waits, fmt.Sprintf("%s %s waits for %s", o.gvk.Kind, strings.TrimPrefix(o.key.String(), "/"), strings.Join(more, ", ")))
+		}
 	}
-	return errors.Join(errs...)
+	return waits, errors.Join(errs...)
 }
 
 // clearRemoved deletes or releases the objects of manifests that a Work had, and keeps those in mind that fail.
 func (a *applier) clearRemoved(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) (errs []error) {
 	s.removed = slices.DeleteFunc(s.removed, func(o *object) bool {
-		err := a.clearObject(ctx, m, work, o)
+		_, err := a.clearObject(ctx, m, work, o)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -182,14 +198,14 @@ func (a *applier) clearRemoved(ctx context.Context, m *access.Member, work *work
 	return errs
 }
 
-// clearObject deletes or releases an object of a Work.
-func (a *applier) clearObject(ctx context.Context, m *access.Member, work *workv1alpha1.Work, o *object) error {
+// clearObject deletes or releases an object of a Work. It returns what the object waits for if it is being deleted.
+func (a *applier) clearObject(ctx context.Context, m *access.Member, work *workv1alpha1.Work, o *object) ([]string, error) {
 	mapping, err := m.Mapping(o.gvk)
 	if meta.IsNoMatchError(err) {
-		return nil // it was deleted with its type
+		return nil, nil // it was deleted with its type
 	}
 	if err != nil {
-		return fmt.Errorf("finding the resource of %s: %w", o.gvk, err)
+		return nil, fmt.Errorf("finding the resource of %s: %w", o.gvk, err)
 	}
 	o.gvr = mapping.Resource
 	w := a.writer(m, work, o)
@@ -197,14 +213,14 @@ func (a *applier) clearObject(ctx context.Context, m *access.Member, work *workv
 	if namespace := corev1.SchemeGroupVersion.WithKind("Namespace"); !kept && o.gvk == namespace {
 		occupant, err := a.occupant(ctx, m, work, o.key.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if kept = occupant != ""; kept {
 			a.kept(o.key.Name, occupant)
 		}
 	}
 	if kept {
-		return w.Release(ctx)
+		return nil, w.Release(ctx)
 	}
 	var known *member.Snapshot
 	if o.informer != nil {

@@ -86,6 +86,8 @@ type Deps struct {
 	// WentBack is called when a cluster was found to be restored from an older copy of its
 	// store: it has version to, after from. It must not block. Optional.
 	WentBack func(cluster, from, to string)
+	// Stuck gets the objects that are stuck in clusters. Optional.
+	Stuck *Stuck
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics defaults to the registry of controller-runtime.
@@ -102,6 +104,9 @@ func (d *Deps) complete() {
 	}
 	if d.WentBack == nil {
 		d.WentBack = func(string, string, string) {}
+	}
+	if d.Stuck == nil {
+		d.Stuck = &Stuck{}
 	}
 	if d.Timeout <= 0 {
 		d.Timeout = access.Timeout
@@ -201,6 +206,7 @@ func (c *Controller) runner(ctx context.Context, cluster string) *runner {
 // retire stops the runner of a cluster that is gone with its last Work. If the cluster
 // is back by then, another runner takes its Works.
 func (c *Controller) retire(ctx context.Context, r *runner) {
+	c.deps.Stuck.clear(r.cluster, "")
 	if c.runners.remove(r) && ctx.Err() == nil {
 		c.enqueueWorks(ctx, r.cluster)
 	}

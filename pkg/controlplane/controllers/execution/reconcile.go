@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -101,6 +102,9 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		err = nil // it is published, and nothing is repeated
 	}
 	s.failing.Store(err != nil)
+	if of, _ := scope.BindingOf(work); of == nil {
+		r.deps.Stuck.set(r.cluster, stuckApply, work.Name, rep.result.problem())
+	}
 	r.duration.WithLabelValues(metrics.Result(rep.result.Err)).Observe(r.deps.Clock.Since(began).Seconds())
 	wait, statusErr := r.reporter.report(ctx, work, s, rep)
 	if statusErr != nil {
@@ -139,22 +143,44 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 		if err != nil || wait > 0 {
 			return wait, err
 		}
-		if !wanted {
-			err = r.applier.clear(ctx, m, work, s)
-		}
-		if errors.Is(err, errNotEmpty) {
-			return emptyRetry, nil
-		}
-		if err != nil {
-			return 0, err
+		if wait, err := r.clear(ctx, m, cluster, work, s, wanted); err != nil || wait > 0 {
+			return wait, err
 		}
 	}
 	if err := r.finalizer.remove(ctx, work); err != nil {
 		return 0, err
 	}
 	s.finalized = true
+	r.deps.Stuck.clear(r.cluster, work.Name)
 	r.works.release(work.Name, s)
 	return 0, nil
+}
+
+const (
+	// finalizingGrace is how long an object may be being deleted before the Work reports what it waits for, and finalizingRetry the
+	// longest time between checks.
+	finalizingGrace, finalizingRetry = 30 * time.Second, 30 * time.Second
+)
+
+// clear removes the objects of a Work that is being deleted, unless the binding still wants them. It returns when to check again those that
+// the member is deleting: a cluster that is removed does not wait for them.
+func (r *runner) clear(ctx context.Context, m *access.Member, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState, wanted bool) (time.Duration, error) {
+	if wanted {
+		return 0, nil
+	}
+	waits, err := r.applier.clear(ctx, m, work, s)
+	since := r.deps.Clock.Since(work.DeletionTimestamp.Time)
+	switch {
+	case errors.Is(err, errNotEmpty):
+		return emptyRetry, nil
+	case err != nil:
+		return 0, errors.Join(err, r.reporter.removing(ctx, work, s, workv1alpha1.WorkRemovalFailedReason, err.Error()))
+	case len(waits) == 0 || !cluster.DeletionTimestamp.IsZero():
+		return 0, nil
+	case since >= finalizingGrace:
+		err = r.reporter.removing(ctx, work, s, workv1alpha1.WorkFinalizingReason, strings.Join(waits, "; "))
+	}
+	return max(emptyRetry, min(since/4, finalizingRetry)), err
 }
 
 // answerTimeout is how long an agent waits for the answer whether a Work that is being deleted is wanted. Without it, the objects are

@@ -41,6 +41,7 @@ type reporter struct {
 	events      events
 	debouncer   *workstatus.Debouncer
 	interpreter workstatus.Interpreter
+	stuck       *Stuck
 	// revision returns the revision of the rules of a kind.
 	revision func(schema.GroupVersionKind) uint64
 }
@@ -130,6 +131,23 @@ func (r *reporter) observeObject(work *workv1alpha1.Work, s *workState, o *objec
 			r.events.objectObserved(work, e)
 		}
 	}
+	return err
+}
+
+// removing records that the objects of a Work that is being deleted stay in the cluster, and why.
+func (r *reporter) removing(ctx context.Context, work *workv1alpha1.Work, s *workState, reason, message string) error {
+	message = member.Text(message)
+	r.stuck.set(r.cluster, stuckRemoval, work.Name, message)
+	old := meta.FindStatusCondition(r.status.Current(work, &s.written).Conditions, workv1alpha1.WorkRemoved)
+	if old != nil && old.Reason == reason && old.Message == message {
+		return nil
+	}
+	_, err := r.status.Write(ctx, work, &s.written, func(status *workv1alpha1.WorkStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+			Type: workv1alpha1.WorkRemoved, Status: metav1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		})
+	})
+	r.events.applied.Event(work, corev1.EventTypeWarning, reason, fmt.Sprintf("The objects of work(%s/%s) stay in cluster(%s): %s", work.Namespace, work.Name, r.cluster, message))
 	return err
 }
 

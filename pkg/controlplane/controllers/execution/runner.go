@@ -67,7 +67,7 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 		queue: newQueue(cluster, c.deps.workers(), c.deps.Retry, tenant, log),
 		works: &works{hasher: c.hasher, byName: map[string]*workState{}},
 		reporter: &reporter{
-			cluster: cluster, clock: c.deps.Clock, status: c.status, events: c.events, interpreter: rules, revision: c.revisions.of,
+			cluster: cluster, clock: c.deps.Clock, status: c.status, events: c.events, interpreter: rules, stuck: c.deps.Stuck, revision: c.revisions.of,
 			debouncer: workstatus.NewDebouncer(c.deps.Policy),
 		},
 	}
@@ -133,6 +133,7 @@ func (r *runner) wentBack(from, to string) {
 
 // forget drops the state of a Work.
 func (r *runner) forget(work string) {
+	r.deps.Stuck.clear(r.cluster, work)
 	r.reporter.debouncer.Forget(work)
 	r.works.forget(work)
 }

@@ -149,24 +149,41 @@ func (w *Writer) createOrGet(ctx context.Context, desired *unstructured.Unstruct
 }
 
 // Delete deletes the object if it belongs to the Work. It reads the object first, unless it still is as observed: s, which
-// may be nil.
-func (w *Writer) Delete(ctx context.Context, s *member.Snapshot) error {
+// may be nil. It returns what the object waits for that is being deleted, such as finalizers; nothing if it is gone, or will be by itself.
+func (w *Writer) Delete(ctx context.Context, s *member.Snapshot) (waits []string, err error) {
 	if observed := w.observed(s); observed != nil {
 		err := ignoreNotFound(w.delete(ctx, metav1.Preconditions{UID: new(observed.GetUID()), ResourceVersion: new(observed.GetResourceVersion())}))
 		if err == nil {
-			return nil
+			return waitsFor(observed), nil
 		}
 		if !apierrors.IsConflict(err) {
-			return fmt.Errorf("deleting %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
+			return nil, fmt.Errorf("deleting %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
 		}
 	}
-	return w.eachOwned(ctx, "deleting", func(obj *unstructured.Unstructured) error {
+	err = w.eachOwned(ctx, "deleting", func(obj *unstructured.Unstructured) error {
+		waits = waitsFor(obj)
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
 		}
 		// With the version: a user may take the label away after it was read, which keeps the object.
 		return w.delete(ctx, metav1.Preconditions{UID: new(obj.GetUID()), ResourceVersion: new(obj.GetResourceVersion())})
 	})
+	return waits, err
+}
+
+// waitsFor returns what the deletion of an object waits for: its finalizers, and what a namespace reports of those in it.
+func waitsFor(obj *unstructured.Unstructured) []string {
+	waits := obj.GetFinalizers()
+	if obj.GroupVersionKind() != (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) {
+		return waits
+	}
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, _ := c.(map[string]any); c["status"] == "True" {
+			waits = append(waits, fmt.Sprint(c["message"]))
+		}
+	}
+	return append(waits, "what is in it")
 }
 
 // observed returns the object of a snapshot if it belongs to the Work and is not being deleted, or nil.

@@ -80,7 +80,7 @@ func TestWriter_Delete(t *testing.T) {
 				}
 				observed = &s
 			}
-			if err := w.Delete(t.Context(), observed); err != nil {
+			if _, err := w.Delete(t.Context(), observed); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
