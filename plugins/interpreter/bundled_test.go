@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,9 +53,8 @@ func TestCustomizations(t *testing.T) {
 			t.Errorf("%s is customized twice", gvk)
 		}
 		seen[gvk] = true
-		dir := filepath.Join(gvk.Group, gvk.Version, gvk.Kind)
-		if _, err := files.Open(dir + "/customization.yaml"); err != nil {
-			t.Errorf("%s is not in its directory: %v", gvk, err)
+		if c.Annotations != nil {
+			t.Errorf("%s has the annotations of its file: %v", gvk, c.Annotations)
 		}
 		if want := strings.ToLower(gvk.Kind) + "." + gvk.Version + "." + gvk.Group; c.Name != want {
 			t.Errorf("%s is named %q, want %q", gvk, c.Name, want)
@@ -73,13 +73,19 @@ func TestCustomizations(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) < 27 {
+	if len(seen) < 33 {
 		t.Errorf("%d kinds are customized", len(seen))
+	}
+	sorted := slices.IsSortedFunc(all, func(a, b *configv1alpha1.ResourceInterpreterCustomization) int {
+		return strings.Compare(a.Spec.Target.APIVersion+"/"+a.Spec.Target.Kind, b.Spec.Target.APIVersion+"/"+b.Spec.Target.Kind)
+	})
+	if !sorted {
+		t.Error("the customizations are not sorted")
 	}
 }
 
-// TestCases runs the cases beside each customization; -update writes their
-// outputs anew.
+// TestCases runs the cases beside each customization, for each version that it is for;
+// -update writes their outputs anew.
 func TestCases(t *testing.T) {
 	layer, err := NewLayer(interpreter.NewLuaEngine(lua.DefaultLimits()))
 	if err != nil {
@@ -91,21 +97,54 @@ func TestCases(t *testing.T) {
 	}
 	for _, path := range paths {
 		dir := filepath.Dir(path)
-		t.Run(dir, func(t *testing.T) {
-			gvk := schema.GroupVersionKind{
-				Group: filepath.Dir(filepath.Dir(dir)), Version: filepath.Base(filepath.Dir(dir)), Kind: filepath.Base(dir),
-			}
-			runCases(t, layer.Rules(gvk), filepath.Join(dir, "cases.yaml"))
-		})
+		gvk := schema.GroupVersionKind{
+			Group: filepath.Dir(filepath.Dir(dir)), Version: filepath.Base(filepath.Dir(dir)), Kind: filepath.Base(dir),
+		}
+		versions := versionsOf(t, path, gvk)
+		for _, version := range versions {
+			t.Run(filepath.Join(gvk.Group, version, gvk.Kind), func(t *testing.T) {
+				rules := layer.Rules(gvk.GroupKind().WithVersion(version))
+				if rules == nil {
+					t.Fatal("there are no rules")
+				}
+				runCases(t, rules, filepath.Join(dir, "cases.yaml"), gvk.GroupVersion(), version)
+			})
+		}
 	}
 }
 
-func runCases(t *testing.T, rules *interpreter.Rules, path string) {
+// versionsOf returns the version of the kind in whose directory the file of a customization
+// is, and the others that it names.
+func versionsOf(t *testing.T, path string, gvk schema.GroupVersionKind) []string {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var c configv1alpha1.ResourceInterpreterCustomization
+	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+		t.Fatal(err)
+	}
+	if c.Spec.Target.APIVersion != gvk.GroupVersion().String() || c.Spec.Target.Kind != gvk.Kind {
+		t.Errorf("%s is for %s, %s", path, c.Spec.Target.APIVersion, c.Spec.Target.Kind)
+	}
+	versions := []string{gvk.Version}
+	if others := c.Annotations[otherVersions]; others != "" {
+		versions = append(versions, strings.Split(others, ",")...)
+	}
+	return versions
+}
+
+// runCases runs the cases of a file, which are of objects of a group and version, with
+// objects of another version of the group or the same.
+func runCases(t *testing.T, rules *interpreter.Rules, path string, written schema.GroupVersion, version string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := *update && version == written.Version
+	data = bytes.ReplaceAll(data, []byte("apiVersion: "+written.String()+"\n"), []byte("apiVersion: "+written.Group+"/"+version+"\n"))
 	var rewritten bytes.Buffer
 	covered := map[string]bool{}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -139,7 +178,7 @@ func runCases(t *testing.T, rules *interpreter.Rules, path string) {
 		}
 		rewritten.Write(text)
 	}
-	if *update {
+	if write {
 		if err := os.WriteFile(path, rewritten.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -232,5 +271,30 @@ spec:
 	own.Load([]*configv1alpha1.ResourceInterpreterCustomization{&c})
 	if healthy, err := in.InterpretHealth(policy); healthy || err != nil {
 		t.Errorf("the user's rule: %v, %v", healthy, err)
+	}
+}
+
+// A user's customization of one version of a kind is for that version only, though one
+// bundled customization is for several.
+func TestNew_UsersOverrideOneVersion(t *testing.T) {
+	var c configv1alpha1.ResourceInterpreterCustomization
+	if err := yaml.UnmarshalStrict([]byte(`
+spec:
+  target: {apiVersion: source.toolkit.fluxcd.io/v1beta2, kind: Bucket}
+  customizations: {healthInterpretation: {luaScript: "function InterpretHealth() return false end"}}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	in, err := NewOffline([]*configv1alpha1.ResourceInterpreterCustomization{&c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"v1": true, "v1beta2": false} {
+		ready := map[string]any{"type": "Ready", "status": "True", "reason": "Succeeded"}
+		bucket := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "source.toolkit.fluxcd.io/" + version, "kind": "Bucket", "status": map[string]any{"conditions": []any{ready}},
+		}}
+		if healthy, err := in.InterpretHealth(bucket); healthy != want || err != nil {
+			t.Errorf("%s: %v, %v", version, healthy, err)
+		}
 	}
 }
