@@ -35,7 +35,8 @@ const (
 		With --for, show how many more replicas of a workload fit into each cluster, which
 		resource keeps it from being more, and who reports that: the summary in the status of
 		the Cluster, the models of its nodes there, its estimator, or a ResourceQuota of the
-		namespace that the control plane propagates. The scheduler takes the least of the
+		namespace that the control plane propagates. In models each node counts as the minimum of its
+		grade: SOURCE then shows what the sum of free resources allows, if that is more. The scheduler takes the least of the
 		former; a quota refuses pods that were scheduled. Affinity, taints and spread of the placement are not considered; "describe" of a
 		binding has the decision.
 
@@ -45,7 +46,7 @@ const (
 		keeps beside the kubeconfig of the control plane, unless flags name others. READY shows which clusters report now: taints keep new replicas away from those that are not Ready.
 
 		With --output the document has a list "clusters": name, ready, readyNodes, nodes and free, or
-		with --for cluster, ready, replicas, boundBy and source beside the "workload". What a cluster has not reported is
+		with --for cluster, ready, replicas, boundBy, source and note (why models allow less than the free sum) beside the "workload". What a cluster has not reported is
 		left out.`
 	examples = `
 		# Show what all clusters have left
@@ -331,7 +332,11 @@ func printFits(out io.Writer, workload *capacity.Workload, fits []capacity.Fit) 
 		if !f.Known {
 			count = "<unknown>"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Cluster, orDash(f.Ready), count, orDash(f.Bound), orDash(f.Source))
+		source := orDash(f.Source)
+		if note := f.Note(); note != "" {
+			source += " (" + note + ")"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Cluster, orDash(f.Ready), count, orDash(f.Bound), source)
 	}
 	return w.Flush()
 }

@@ -31,6 +31,21 @@ func sample() []clusterv1alpha1.Cluster {
 	return []clusterv1alpha1.Cluster{m1, {ObjectMeta: metav1.ObjectMeta{Name: "member2"}}}
 }
 
+// graded returns a cluster with 3 nodes whose free processors are in the grade from 0 to 1, as its models say.
+func graded() clusterv1alpha1.Cluster {
+	c := sample()[0]
+	c.Name = "member4"
+	at := func(grade uint, from, to string) clusterv1alpha1.ResourceModel {
+		return clusterv1alpha1.ResourceModel{Grade: grade, Ranges: []clusterv1alpha1.ResourceModelRange{{Name: "cpu", Min: resource.MustParse(from), Max: resource.MustParse(to)}}}
+	}
+	c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{at(0, "0", "1"), at(1, "1", "64")}
+	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{
+		Allocatable:          corev1.ResourceList{"cpu": resource.MustParse("2700m"), "pods": resource.MustParse("330")},
+		AllocatableModelings: []clusterv1alpha1.AllocatableModeling{{Grade: 0, Count: 3}},
+	}
+	return c
+}
+
 func TestPrintFree(t *testing.T) {
 	var out bytes.Buffer
 	if err := printFree(&out, sample()); err != nil {
@@ -47,7 +62,7 @@ func TestOutput_Documents(t *testing.T) {
 		ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("250m")},
 	}}
 	for _, o := range []env.Output{"json", "yaml"} {
-		if err := errors.Join(e.PrintDocument(o, newFreeDocument(sample())), e.PrintDocument(o, newFitsDocument(w, capacity.Fits(w, sample(), nil)))); err != nil {
+		if err := errors.Join(e.PrintDocument(o, newFreeDocument(sample())), e.PrintDocument(o, newFitsDocument(w, capacity.Fits(w, append(sample(), graded()), nil)))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +80,7 @@ func TestPrintFits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			fits := append(capacity.Fits(w, sample(), nil), capacity.Fit{Cluster: "member3", Known: true, Replicas: 4, Source: capacity.Estimator})
+			fits := append(capacity.Fits(w, append(sample(), graded()), nil), capacity.Fit{Cluster: "member3", Known: true, Replicas: 4, Source: capacity.Estimator})
 			if err := printFits(&out, w, fits); err != nil {
 				t.Fatal(err)
 			}

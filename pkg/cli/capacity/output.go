@@ -57,6 +57,7 @@ type fitCluster struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	BoundBy  string `json:"boundBy,omitempty"`
 	Source   string `json:"source,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 func newFitsDocument(w *capacity.Workload, fits []capacity.Fit) fitsDocument {
@@ -68,7 +69,7 @@ func newFitsDocument(w *capacity.Workload, fits []capacity.Fit) fitsDocument {
 		out.Workload.Unit = "set"
 	}
 	for i := range fits {
-		d := fitCluster{Cluster: fits[i].Cluster, Ready: fits[i].Ready, BoundBy: fits[i].Bound, Source: fits[i].Source}
+		d := fitCluster{Cluster: fits[i].Cluster, Ready: fits[i].Ready, BoundBy: fits[i].Bound, Source: fits[i].Source, Note: fits[i].Note()}
 		if fits[i].Known {
 			d.Replicas = &fits[i].Replicas
 		}

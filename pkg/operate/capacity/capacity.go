@@ -49,6 +49,16 @@ type Fit struct {
 	Bound string
 	// Source is who reports it: Summary, Models, Estimator or Quota.
 	Source string
+	// Summed is what fits into the sum of what is free; set if the models count instead.
+	Summed int32
+}
+
+// Note returns why models allow fewer replicas than the sum of what is free, or "".
+func (f *Fit) Note() string {
+	if f.Source != Models || f.Summed <= f.Replicas {
+		return ""
+	}
+	return fmt.Sprintf("a node counts as the minimum of its grade; the free sum allows %d", f.Summed)
 }
 
 // Fits returns how many more replicas of a workload fit into each cluster, in the order of the clusters. Estimates by
@@ -67,27 +77,31 @@ func Fits(w *Workload, clusters []clusterv1alpha1.Cluster, estimates map[string]
 
 func fit(w *Workload, cluster *clusterv1alpha1.Cluster) Fit {
 	c := replicas.NewCapacity(cluster, true)
-	f := Fit{Cluster: cluster.Name, Ready: string(cluster.ReadyStatus()), Source: Summary}
+	f := Fit{Cluster: cluster.Name, Ready: string(cluster.ReadyStatus()), Source: Summary, Known: cluster.Status.ResourceSummary != nil}
+	f.Replicas, f.Bound = w.into(c)
 	if c.Graded() {
 		f.Source = Models
+		f.Summed, _ = w.into(replicas.NewCapacity(cluster, false))
 	}
-	var bound replicas.Bound
-	if len(w.Components) > 0 {
-		d := replicas.NewSetDemand(w.Components)
-		f.Replicas, bound = c.Sets(&d)
-		f.Bound = d.BoundName(bound)
-	} else {
-		d := replicas.Demand{Nothing: w.Requirements == nil}
-		if w.Requirements != nil {
-			d = replicas.NewDemand(w.Requirements.ResourceRequest)
-		}
-		f.Replicas, bound = c.Replicas(&d)
-		f.Bound = d.BoundName(bound)
-	}
-	if f.Known = bound != replicas.BoundNoSummary; !f.Known {
+	if !f.Known {
 		f.Source = ""
 	}
 	return f
+}
+
+// into returns how many more replicas, or sets of components, fit, and the name of what keeps it from being more.
+func (w *Workload) into(c *replicas.Capacity) (int32, string) {
+	if len(w.Components) > 0 {
+		d := replicas.NewSetDemand(w.Components)
+		n, bound := c.Sets(&d)
+		return n, d.BoundName(bound)
+	}
+	d := replicas.Demand{Nothing: w.Requirements == nil}
+	if w.Requirements != nil {
+		d = replicas.NewDemand(w.Requirements.ResourceRequest)
+	}
+	n, bound := c.Replicas(&d)
+	return n, d.BoundName(bound)
 }
 
 // Requests returns what one replica, or one set of components, requests, such as "cpu 100m, memory 64Mi".

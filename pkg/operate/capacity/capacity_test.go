@@ -28,6 +28,23 @@ func cluster(name string, allocatable, allocated corev1.ResourceList) clusterv1a
 	}
 }
 
+func TestFit_Note(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fit  Fit
+		want string
+	}{
+		"the sum allows more":    {Fit{Source: Models, Summed: 3}, "a node counts as the minimum of its grade; the free sum allows 3"},
+		"the sum allows as many": {Fit{Source: Models, Replicas: 3, Summed: 3}, ""},
+		"a quota allows less":    {Fit{Source: Quota, Summed: 3}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.fit.Note(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestFits(t *testing.T) {
 	big := cluster("big", resources("cpu", "10", "memory", "10Gi", "pods", "110"), resources("cpu", "2", "pods", "10"))
 	full := cluster("full", resources("cpu", "10", "memory", "10Gi", "pods", "110"), resources("pods", "110"))
@@ -44,26 +61,26 @@ func TestFits(t *testing.T) {
 		want      []Fit
 	}{
 		"by the status": {web, nil, []Fit{
-			{"big", "Unknown", true, 10, "memory", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 12, "cpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 10, "memory", Summary, 0}, {"full", "Unknown", true, 0, "pods", Summary, 0}, {"modeled", "Unknown", true, 12, "cpu", Models, 100}, {"new", "Unknown", false, 0, "no resource summary", "", 0},
 		}},
 		"estimators only lower it": {web, map[string]core.Estimate{
 			"big": {Replicas: 3}, "full": {Replicas: 7}, "modeled": {Replicas: core.Unauthentic, Err: "gone"}, "new": {Replicas: 5},
 		}, []Fit{
-			{"big", "Unknown", true, 3, "", Estimator}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 12, "cpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 3, "", Estimator, 0}, {"full", "Unknown", true, 0, "pods", Summary, 0}, {"modeled", "Unknown", true, 12, "cpu", Models, 100}, {"new", "Unknown", false, 0, "no resource summary", "", 0},
 		}},
 		"without requirements pods count": {&Workload{}, nil, []Fit{
-			{"big", "Unknown", true, 100, "pods", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 110, "pods", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 100, "pods", Summary, 0}, {"full", "Unknown", true, 0, "pods", Summary, 0}, {"modeled", "Unknown", true, 110, "pods", Models, 110}, {"new", "Unknown", false, 0, "no resource summary", "", 0},
 		}},
 		"a resource that no cluster has": {
 			&Workload{Requirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: resources("nvidia.com/gpu", "1")}}, nil,
-			[]Fit{{"big", "Unknown", true, 0, "nvidia.com/gpu", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 0, "nvidia.com/gpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""}},
+			[]Fit{{"big", "Unknown", true, 0, "nvidia.com/gpu", Summary, 0}, {"full", "Unknown", true, 0, "pods", Summary, 0}, {"modeled", "Unknown", true, 0, "nvidia.com/gpu", Models, 0}, {"new", "Unknown", false, 0, "no resource summary", "", 0}},
 		},
 		"sets of components": {
 			&Workload{Components: []workv1alpha2.Component{
 				{Name: "a", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "1")}},
 				{Name: "b", Replicas: 3, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "1")}},
 			}}, nil,
-			[]Fit{{"big", "Unknown", true, 2, "cpu", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 1, "replicas of a set", Models}, {"new", "Unknown", false, 0, "no resource summary", ""}},
+			[]Fit{{"big", "Unknown", true, 2, "cpu", Summary, 0}, {"full", "Unknown", true, 0, "pods", Summary, 0}, {"modeled", "Unknown", true, 1, "replicas of a set", Models, 25}, {"new", "Unknown", false, 0, "no resource summary", "", 0}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
