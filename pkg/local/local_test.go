@@ -3,7 +3,12 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
@@ -201,5 +207,57 @@ func TestReadyNow_NotOfAPartThatStopped(t *testing.T) {
 		if got := readyNow(tc.state, tc.condition); got != tc.want {
 			t.Errorf("%+v: got %q", tc, got)
 		}
+	}
+}
+
+func TestDescribeMembers(t *testing.T) {
+	answers := map[string]string{
+		"/api": `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"cluster.karmada.io","versions":[{"groupVersion":"cluster.karmada.io/v1alpha1","version":"v1alpha1"}],` +
+			`"preferredVersion":{"groupVersion":"cluster.karmada.io/v1alpha1","version":"v1alpha1"}}]}`,
+		"/apis/cluster.karmada.io/v1alpha1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"cluster.karmada.io/v1alpha1",` +
+			`"resources":[{"name":"clusters","kind":"Cluster","verbs":["list"]}]}`,
+		"/apis/cluster.karmada.io/v1alpha1/clusters": `{"kind":"ClusterList","apiVersion":"cluster.karmada.io/v1alpha1","items":[{"metadata":{"name":"m1"}},` +
+			`{"metadata":{"name":"m2","annotations":{"cluster.karmada.io/flapping-until":"2026-05-01T12:05:00Z"}},"spec":{"taints":[{"key":"cluster.karmada.io/flapping","effect":"NoSchedule"}]}},` +
+			`{"metadata":{"name":"m3"},"spec":{"taints":[{"key":"cluster.karmada.io/flapping","effect":"NoSchedule"}]}}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answers[r.URL.Path] == "" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answers[r.URL.Path])
+	}))
+	defer server.Close()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"], config.Contexts["c"], config.CurrentContext = &clientcmdapi.Cluster{Server: server.URL}, &clientcmdapi.Context{Cluster: "c"}, "c"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	taints := func(c *clusterv1alpha1.Cluster) (text string) {
+		for _, t := range c.Spec.Taints {
+			text += t.Key + " " + c.Annotations[clusterv1alpha1.FlappingUntilAnnotation]
+		}
+		return text
+	}
+	for name, tc := range map[string]struct {
+		members []string
+		want    map[string]string
+	}{
+		"one with a text": {[]string{"m1", "m2"}, map[string]string{"m2": "cluster.karmada.io/flapping 2026-05-01T12:05:00Z"}},
+		"another":         {[]string{"m3"}, map[string]string{"m3": "cluster.karmada.io/flapping "}},
+		"none":            {[]string{"m1"}, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := describe(t.Context(), path, tc.members, taints); err != nil || !maps.Equal(got, tc.want) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+	server.Close()
+	if _, err := describe(t.Context(), path, []string{"m2"}, taints); err == nil {
+		t.Error("no error without a control plane")
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/process"
 )
@@ -40,6 +42,25 @@ func StartParts(ctx context.Context, d Deps, root, name string, parts []string) 
 		Process: process.Request{Nodes: federation.NodeSpec{Count: -1}},
 	})
 	return err
+}
+
+// DescribeMembers returns a text for the members that parts of a federation are, or belong to, by name; none where it is empty.
+func DescribeMembers(ctx context.Context, d Deps, root, name string, parts []string, text func(*clusterv1alpha1.Cluster) string) (map[string]string, error) {
+	f, err := Load(root, name)
+	if err != nil {
+		return nil, err
+	}
+	status, err := runtimeOf(d, f, UpRequest{}).Status(ctx)
+	if err != nil || status.ControlPlane == "" {
+		return nil, err
+	}
+	return describe(ctx, status.ControlPlane, membersOf(f, parts), text)
+}
+
+func describe(ctx context.Context, kubeconfig string, members []string, text func(*clusterv1alpha1.Cluster) string) (map[string]string, error) {
+	texts, err := clusters(ctx, kubeconfig, text)
+	maps.DeleteFunc(texts, func(member, text string) bool { return text == "" || !slices.Contains(members, member) })
+	return texts, err
 }
 
 // Logs prints the log of a process or cluster of a federation.

@@ -103,20 +103,24 @@ func controlStatus(ctx context.Context, kubeconfig string) ProcessStatus {
 
 // readiness returns the Ready conditions of the members in the control plane.
 func readiness(ctx context.Context, kubeconfig string) (map[string]string, error) {
+	return clusters(ctx, kubeconfig, func(c *clusterv1alpha1.Cluster) string { return string(c.ReadyStatus()) })
+}
+
+// clusters returns a text for each member in the control plane, by name.
+func clusters(ctx context.Context, kubeconfig string, text func(*clusterv1alpha1.Cluster) string) (map[string]string, error) {
 	_, c, err := membership.Connect(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	clusters := &clusterv1alpha1.ClusterList{}
-	if err := c.List(ctx, clusters); err != nil {
+	list := &clusterv1alpha1.ClusterList{}
+	if err := c.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing the members in the control plane: %w", err)
 	}
 	out := map[string]string{}
-	for i := range clusters.Items {
-		cluster := &clusters.Items[i]
-		out[cluster.Name] = string(cluster.ReadyStatus())
+	for i := range list.Items {
+		out[list.Items[i].Name] = text(&list.Items[i])
 	}
 	return out, nil
 }

@@ -102,6 +102,15 @@ func TestNext_Text(t *testing.T) {
 	build.AssertGolden(t, "next", next("karmadactl", " --name b", ", member1 to member2", `Stop it with "karmadactl local down --name b".`))
 }
 
+func TestFlapping_Text(t *testing.T) {
+	got := flapping("karmadactl", " --name b", "member2", "flapping until 2026-05-01T12:05:00Z")
+	want := "member2 is flapping until 2026-05-01T12:05:00Z: its condition Ready changes often, so it has the taint cluster.karmada.io/flapping:NoSchedule " +
+		`and gets no new replicas until it is removed. To remove it now: "karmadactl local up --set controller-manager.flap-window=0s --name b"`
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestCommands_SuggestTheFlagForAName(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
 
@@ -17,8 +21,15 @@ import (
 type partCommand struct {
 	use, short, long, examples string
 	run                        func(ctx context.Context, d local.Deps, root, name string, parts []string) error
-	// done is what has happened to the parts.
-	done string
+	// done is what has happened to the parts, and starts reports whether they run then.
+	done   string
+	starts bool
+}
+
+// flapping returns that a member has a taint because its condition Ready changes often, and the next step.
+func flapping(program, given, member, flaps string) string {
+	return fmt.Sprintf("%s is %s: its condition Ready changes often, so it has the taint %s:NoSchedule and gets no new replicas until it is removed. "+
+		"To remove it now: %q", member, flaps, clusterv1alpha1.TaintClusterFlapping, program+" local up --set controller-manager.flap-window=0s"+given)
 }
 
 func newStop(e *env.Env) *cobra.Command {
@@ -41,7 +52,7 @@ They stay stopped until "local start", "local restart" or "local up", which star
 
 func newStart(e *env.Env) *cobra.Command {
 	return newPartCommand(e, partCommand{
-		use: "start MEMBER...", short: "Start members or processes of a federation again", done: "started",
+		use: "start MEMBER...", short: "Start members or processes of a federation again", done: "started", starts: true,
 		long: `
 Start members of a federation that were stopped, with their agents and estimators, and wait until they are Ready. The
 control plane is started as well, if it does not run. "local up" starts everything that does not run.`,
@@ -54,7 +65,7 @@ control plane is started as well, if it does not run. "local up" starts everythi
 
 func newRestart(e *env.Env) *cobra.Command {
 	return newPartCommand(e, partCommand{
-		use: "restart MEMBER...", short: "Stop members or processes of a federation and start them again", done: "restarted",
+		use: "restart MEMBER...", short: "Stop members or processes of a federation and start them again", done: "restarted", starts: true,
 		long: `
 Stop members or processes of a federation, start them again, and wait until they are Ready.`,
 		examples: `
@@ -95,7 +106,17 @@ func newPartCommand(e *env.Env, c partCommand) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(e.Out, "%s of federation %q %s\n", strings.Join(args, ", "), f.name, c.done)
-			return err
+			if !c.starts || err != nil {
+				return err
+			}
+			flaps, err := local.DescribeMembers(ctx, deps(e, e.ErrOut), root, f.name, args, clustercondition.Flaps)
+			if err != nil {
+				e.Say("Taints are unknown: %v", err)
+			}
+			for _, member := range slices.Sorted(maps.Keys(flaps)) {
+				e.SayLine(flapping(e.Name, f.given(), member, flaps[member]))
+			}
+			return nil
 		},
 	}
 	f.bind(cmd.Flags())

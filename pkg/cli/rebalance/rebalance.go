@@ -29,7 +29,8 @@ const (
 		finished.
 
 		With --output the result is one document: rebalancer, the name of the WorkloadRebalancer, and, with
-		--wait, moves with workload, before and after, the last two with name and replicas of clusters.`
+		--wait, moves with workload, before and after, the last two with name and replicas of clusters, and notes:
+		clusters that get no more replicas because their condition Ready changes often, and until when.`
 	examples = `
 		# Schedule deployment default/nginx anew
 		{{.Name}} rebalance deployment/nginx
@@ -57,6 +58,7 @@ type move struct {
 	Workload appsv1alpha1.ObjectReference `json:"workload"`
 	Before   []workv1alpha2.TargetCluster `json:"before"`
 	After    []workv1alpha2.TargetCluster `json:"after"`
+	Notes    []string                     `json:"notes,omitempty"`
 }
 
 // NewCommand returns the command.
@@ -137,7 +139,7 @@ func (d document) print(ctx context.Context, e *env.Env, f flags, plan *rebalanc
 		var moves []rebalance.Move
 		moves, failure = plan.Wait(ctx)
 		for _, m := range moves {
-			d.Moves = append(d.Moves, move{Workload: m.Workload, Before: m.Before, After: m.After})
+			d.Moves = append(d.Moves, move{Workload: m.Workload, Before: m.Before, After: m.After, Notes: m.Notes})
 		}
 	}
 	if err := e.PrintDocument(f.output, d); err != nil {

@@ -17,8 +17,12 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // ttlSeconds is the time after which a finished WorkloadRebalancer is deleted.
@@ -38,6 +42,8 @@ type Request struct {
 type Move struct {
 	Workload      appsv1alpha1.ObjectReference
 	Before, After []workv1alpha2.TargetCluster
+	// Notes name the clusters of the placement that get no more replicas because their condition Ready changes often.
+	Notes []string
 }
 
 // Plan is a request whose bindings were read.
@@ -87,7 +93,7 @@ func (p *Plan) Wait(ctx context.Context) ([]Move, error) {
 	if err := wait.Until(ctx, o, p.triggered); err != nil {
 		return nil, fmt.Errorf("WorkloadRebalancer %q: %w", p.rebalancer.Name, err)
 	}
-	after := make([][]workv1alpha2.TargetCluster, len(p.request.Workloads))
+	bindings := make([]workv1alpha2.Binding, len(p.request.Workloads))
 	err := wait.Until(ctx, o, func(ctx context.Context) error {
 		var pending []error
 		for i, w := range p.request.Workloads {
@@ -99,18 +105,55 @@ func (p *Plan) Wait(ctx context.Context) ([]Move, error) {
 				pending = append(pending, err)
 				continue
 			}
-			after[i] = b.GetSpec().Clusters
+			bindings[i] = b
 		}
 		return errors.Join(pending...)
 	})
 	if err != nil {
 		return nil, err
 	}
+	var list clusterv1alpha1.ClusterList
+	if err := p.client.List(ctx, &list); err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing the clusters: %w", err)
+	}
+	var objects []*clusterv1alpha1.Cluster
+	for i := range list.Items {
+		objects = append(objects, &list.Items[i])
+	}
+	clusters := framework.SnapshotOf(objects, false)
 	var moves []Move
 	for i, w := range p.request.Workloads {
-		moves = append(moves, Move{w, p.before[i], after[i]})
+		m := Move{Workload: w, Before: p.before[i], After: bindings[i].GetSpec().Clusters}
+		m.Notes = m.flapping(bindings[i], clusters)
+		moves = append(moves, m)
 	}
 	return moves, nil
+}
+
+// flapping returns the notes of a move.
+func (m *Move) flapping(b workv1alpha2.Binding, clusters *framework.Snapshot) (notes []string) {
+	spec := b.GetSpec()
+	if spec.Placement == nil {
+		return nil
+	}
+	var pass framework.Pass
+	pass.Start(&framework.Binding{Spec: spec}, clusters)
+	pass.Use(nil)
+	for i := range spec.Placement.ClusterAffinities {
+		if spec.Placement.ClusterAffinities[i].AffinityName == b.GetStatus().SchedulerObservedAffinityName {
+			pass.Use(&spec.Placement.ClusterAffinities[i])
+		}
+	}
+	for i := range clusters.Len() {
+		c := clusters.At(i)
+		before, _ := find(m.Before, c.Name())
+		after, is := find(m.After, c.Name())
+		if pass.Mismatch(c) != "" || pass.Full(c) != replicas.BoundFlapping || is && (after > before || after == spec.Replicas) {
+			continue
+		}
+		notes = append(notes, c.Name()+" gets no more replicas: its condition Ready changes often, it is "+clustercondition.Flaps(c.Object))
+	}
+	return notes
 }
 
 // triggered returns an error until every workload was triggered.
@@ -185,9 +228,9 @@ func (m Move) String() string {
 		}
 	}
 	if len(changes) == 0 {
-		return name + ": not moved"
+		changes = []string{"not moved"}
 	}
-	return name + ": " + strings.Join(changes, ", ")
+	return strings.Join(append([]string{name + ": " + strings.Join(changes, ", ")}, m.Notes...), "; ")
 }
 
 // clusters returns the names of all clusters of the move, sorted.
@@ -200,7 +243,7 @@ func (m Move) clusters() []string {
 	return slices.Compact(out)
 }
 
-func find(clusters []workv1alpha2.TargetCluster, name string) (replicas int32, found bool) {
+func find(clusters []workv1alpha2.TargetCluster, name string) (count int32, found bool) {
 	i := slices.IndexFunc(clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == name })
 	if i < 0 {
 		return 0, false

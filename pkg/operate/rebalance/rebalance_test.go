@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -16,7 +17,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 func workload(name string) appsv1alpha1.ObjectReference {
@@ -46,6 +50,51 @@ func TestMove_String(t *testing.T) {
 		if got := m.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestMove_Flapping(t *testing.T) {
+	const note = "m2 gets no more replicas: its condition Ready changes often, it is flapping until 2026-05-01T12:05:00Z"
+	m1, m2 := &clusterv1alpha1.Cluster{}, &clusterv1alpha1.Cluster{}
+	m1.Name, m2.Name = "m1", "m2"
+	m2.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
+	m2.Annotations = map[string]string{clusterv1alpha1.FlappingUntilAnnotation: "2026-05-01T12:05:00Z"}
+	on := func(name string, replicas int32) workv1alpha2.TargetCluster {
+		return workv1alpha2.TargetCluster{Name: name, Replicas: replicas}
+	}
+	type clusters = []workv1alpha2.TargetCluster
+	only := func(name string) policyv1alpha1.ClusterAffinity {
+		return policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}
+	}
+	first, terms := only("m1"), &policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "a", ClusterAffinity: only("m1")}, {AffinityName: "b", ClusterAffinity: only("m2")},
+	}}
+	for name, tc := range map[string]struct {
+		placement     *policyv1alpha1.Placement
+		term          string
+		before, after clusters
+		want          string
+	}{
+		"it is left out":           {&policyv1alpha1.Placement{}, "", clusters{on("m1", 4)}, clusters{on("m1", 4)}, "deployment/web: not moved; " + note},
+		"it gives replicas away":   {&policyv1alpha1.Placement{}, "", clusters{on("m2", 4)}, clusters{on("m1", 3), on("m2", 1)}, "deployment/web: m1 0 -> 3, m2 4 -> 1; " + note},
+		"it keeps what it has":     {&policyv1alpha1.Placement{}, "", clusters{on("m1", 3), on("m2", 1)}, clusters{on("m1", 3), on("m2", 1)}, "deployment/web: not moved; " + note},
+		"it has all replicas":      {&policyv1alpha1.Placement{}, "", clusters{on("m2", 4)}, clusters{on("m2", 4)}, "deployment/web: not moved"},
+		"it gets more":             {&policyv1alpha1.Placement{}, "", clusters{on("m1", 4)}, clusters{on("m1", 2), on("m2", 2)}, "deployment/web: m1 4 -> 2, m2 0 -> 2"},
+		"another is selected":      {&policyv1alpha1.Placement{ClusterAffinity: &first}, "", nil, clusters{on("m1", 4)}, "deployment/web: m1 0 -> 4"},
+		"another term is in use":   {terms, "a", nil, clusters{on("m1", 4)}, "deployment/web: m1 0 -> 4"},
+		"its term is in use":       {terms, "b", nil, nil, "deployment/web: not moved; " + note},
+		"the taint is tolerated":   {&policyv1alpha1.Placement{ClusterTolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}, "", nil, clusters{on("m1", 4)}, "deployment/web: m1 0 -> 4"},
+		"a binding without policy": {nil, "", nil, clusters{on("m1", 4)}, "deployment/web: m1 0 -> 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := binding("web", tc.after...)
+			b.Spec.Replicas, b.Spec.Placement, b.Status.SchedulerObservedAffinityName = 4, tc.placement, tc.term
+			m := Move{Workload: workload("web"), Before: tc.before, After: tc.after}
+			m.Notes = m.flapping(b, framework.SnapshotOf([]*clusterv1alpha1.Cluster{m1, m2}, false))
+			if got := m.String(); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
