@@ -3,11 +3,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +129,48 @@ func questions() []question {
 			apply(t, ns, policy("web", both), deployment("web", 2))
 			eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"))
 		}},
+		{name: "a label that its policy does not select any more", cause: "NotSelectedAnyMore", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policyFor("web", "{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: a}}}", to("member1")), strings.Replace(deployment("web", 1), "labels: {app: web}", "labels: {app: web, tier: a}", 1))
+			eventually(t, is("member1", ns, "deploy/web", "{.metadata.name}", "web"))
+			must(t, "label", "deploy", "web", "-n", ns, "tier=b", "--overwrite")
+		}},
+		{name: "a policy that was deleted", cause: "PolicyDeleted", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policy("web", to("member1")), deployment("web", 1))
+			eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"))
+			must(t, "delete", "pp", "web", "-n", ns)
+		}},
+		{name: "a mistyped name", cause: "NoPolicy", setup: web(policy("wbe", to("member1")))},
+		{name: "a missing Secret", cause: "MissingDependency", setup: func(t *testing.T, ns string) {
+			uses := strings.Replace(deployment("web", 1), "      - name: nginx", "      - name: nginx\n        envFrom: [{secretRef: {name: none, optional: true}}]", 1)
+			apply(t, ns, with(policy("web", to("member1")), "propagateDeps: true"), uses)
+		}},
+		{name: "a removal that a member refuses", cause: "NotRemoved", object: "configmap/web", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policyFor("web", "{apiVersion: v1, kind: ConfigMap}", to("member1")), configMapNamed("web"))
+			eventually(t, is("member1", ns, "cm/web", "{.metadata.name}", "web"))
+			mustWith(t, fmt.Sprintf(noDeletion, ns), member("member1", "create", "-f", "-")...)
+			remove := func() {
+				ctl("", member("member1", "delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", ns)...)
+			}
+			t.Cleanup(remove)
+			eventually(t, func() error { // admission follows
+				if r := ctl("", member("member1", "delete", "cm", "web", "-n", ns, "--dry-run=server")...); r.code == 0 {
+					return fmt.Errorf("the member deletes it")
+				}
+				return nil
+			})
+			must(t, "delete", "cm", "web", "-n", ns)
+			eventually(t, func() error {
+				if r := ctl("", "why", "cm", "web", "-n", ns); !strings.Contains(words(r.out), "team X keeps it") {
+					return fmt.Errorf("%s%s", r.out, r.err)
+				}
+				return nil
+			})
+		}},
+		{name: "an override policy", cause: "Working", object: "overridepolicy/web", setup: web(override("web", `imageOverrider: [{component: Tag, operator: replace, value: "1.20"}]`))},
+		{name: "a ConfigMap of a member", cause: "Working", object: "configmap/web", more: []string{"-C", "member1"}, setup: func(t *testing.T, ns string) {
+			apply(t, ns, policyFor("web", "{apiVersion: v1, kind: ConfigMap}", to("member1")), configMapNamed("web"))
+			eventually(t, is("member1", ns, "cm/web", "{.metadata.name}", "web"))
+		}},
 		{name: "healthy", cause: "Working", setup: web(policy("web", both))},
 	}
 }
@@ -144,6 +188,21 @@ spec:
     overriders: {%[2]s}
 `, name, overriders)
 }
+
+// noDeletion has a member refuse the deletion of ConfigMap web in a namespace.
+const noDeletion = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [DELETE], resources: [configmaps]}]}
+  validations: [{expression: "oldObject.metadata.namespace != '%[1]s' || oldObject.metadata.name != 'web'", message: "team X keeps it"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
+`
 
 const brokenRule = `
 apiVersion: config.karmada.io/v1alpha1
@@ -176,6 +235,7 @@ spec:
 
 var (
 	ages   = regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)? ago`)
+	since  = regexp.MustCompile(`since [0-9]+[smh]([0-9]+s)?`)
 	room   = regexp.MustCompile(`(available replicas|member[12]) [0-9]+( \(cpu\)| are)`)
 	nodes  = regexp.MustCompile(`[0-9]+/[0-9]+ nodes are available: .*?(scheduling|incoming pod)\.`)
 	hashes = regexp.MustCompile(`web-[0-9a-f]+-[0-9a-z]{5}`)
@@ -203,7 +263,7 @@ func TestWhy(t *testing.T) {
 				if out := must(t, append([]string{"why", object, "-n", ns, "-o", "json"}, q.more...)...); !strings.Contains(out, fmt.Sprintf("\"cause\": %q", q.cause)) {
 					return fmt.Errorf("the cause is not %s:\n%s", q.cause, out)
 				}
-				text := room.ReplaceAllString(hashes.ReplaceAllString(ages.ReplaceAllString(must(t, append([]string{"why", object, "-n", ns}, q.more...)...), "AGE ago"), "POD"), "$1 N$2")
+				text := room.ReplaceAllString(hashes.ReplaceAllString(ages.ReplaceAllString(since.ReplaceAllString(must(t, append([]string{"why", object, "-n", ns}, q.more...)...), "since AGE"), "AGE ago"), "POD"), "$1 N$2")
 				stable := text == before
 				before = text
 				switch {
@@ -216,7 +276,30 @@ func TestWhy(t *testing.T) {
 				}
 				return nil
 			})
+			runNext(t, append([]string{"why", object, "-n", ns}, q.more...))
 		})
+	}
+}
+
+// nextCommands finds the commands in a next step; those with placeholders, which a user fills in, are left out.
+var nextCommands = regexp.MustCompile(`karmadactl( [^ ,;]+)+`)
+
+// runNext runs the commands that an account has as its next step: each ends with exit code 0.
+func runNext(t *testing.T, args []string) {
+	t.Helper()
+	t.Setenv("KUBE_EDITOR", "true") // changes nothing
+	var a struct{ Next string }
+	if err := json.Unmarshal([]byte(must(t, append(args, "-o", "json")...)), &a); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range nextCommands.FindAllString(a.Next, -1) {
+		words := strings.Fields(command)[1:]
+		if slices.ContainsFunc(words, func(w string) bool { return strings.ToUpper(w) == w && strings.ToLower(w) != w }) {
+			continue
+		}
+		if r := ctl("", words...); r.code != 0 {
+			t.Errorf("the next step %q: exit code %d\n%s%s", command, r.code, r.out, r.err)
+		}
 	}
 }
 

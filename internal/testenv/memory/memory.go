@@ -44,7 +44,7 @@ func New(t *testing.T, objs ...client.Object) *Env {
 	b := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(testrestmapper.TestOnlyStaticRESTMapper(scheme)).WithObjects(objs...)
 	for _, typ := range scheme.AllKnownTypes() {
 		_, status := typ.FieldByName("Status")
-		if obj, ok := reflect.New(typ).Interface().(client.Object); ok && status {
+		if obj, ok := reflect.TypeAssert[client.Object](reflect.New(typ)); ok && status {
 			b = b.WithStatusSubresource(obj)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
@@ -264,14 +265,7 @@ func sum(a, b resource.Quantity) resource.Quantity {
 func problemsOf(c *clusterv1alpha1.Cluster) []string {
 	var out []string
 	for _, condition := range c.Status.Conditions {
-		// These are problems if they are true, the others if they are not.
-		bad := condition.Status != metav1.ConditionTrue
-		switch condition.Type {
-		case clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionEvictionsStopped,
-			clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionObjectsStuck, clusterv1alpha1.ClusterConditionAgentRefused:
-			bad = condition.Status == metav1.ConditionTrue
-		}
-		if bad {
+		if why.BadIfTrue(condition.Type) == (condition.Status == metav1.ConditionTrue) {
 			out = append(out, oneLine(fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, strings.Trim(condition.Reason+": "+condition.Message, ": "))))
 		}
 	}

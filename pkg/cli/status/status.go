@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -62,6 +63,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o env.Reading) err
 		return err
 	}
 	host := config.Host
+	if u, err := url.Parse(host); err == nil && u.Host != "" {
+		host = u.Host
+	}
 	reader, err := newReader(config, e, access, o)
 	if err != nil {
 		return err

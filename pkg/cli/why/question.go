@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +105,33 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 		}
 		return why.Policy(facts, q.env.Name), nil
 	}
+	if strings.HasSuffix(object.GetKind(), "OverridePolicy") && object.GroupVersionKind().Group == policyv1alpha1.GroupName {
+		return q.override(ctx, object)
+	}
 	return q.template(ctx, object, mapping)
+}
+
+// override explains an override policy.
+func (q *question) override(ctx context.Context, object *unstructured.Unstructured) (*why.Account, error) {
+	typed, err := snapshot.Typed(object)
+	if err != nil {
+		return nil, err
+	}
+	p := typed.(policyv1alpha1.OverridePolicyObject)
+	of := scope.Pick(p.GetNamespace() != "", scope.NamespacedPolicy(), scope.ClusterPolicy()).New()
+	of.SetNamespace(p.GetNamespace())
+	of.PropagationSpec().ResourceSelectors = p.OverrideSpec().ResourceSelectors
+	facts, err := q.reader.Policy(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	list := &clusterv1alpha1.ClusterList{}
+	_ = q.reader.ControlPlane.List(ctx, list) // without it, no rule names clusters
+	clusters := make([]*clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		clusters[i] = &list.Items[i]
+	}
+	return why.Override(facts, p, clusters, q.env.Name), nil
 }
 
 // gone explains an object that was deleted in the control plane, as reading it reports by err, and leaves clusters; nil for another one.
@@ -171,6 +198,12 @@ func (q *question) explainInMember(ctx context.Context) (*why.Account, error) {
 	var template *why.Account
 	if manifest.Owned(root) {
 		found, mapping, err := readNamed(q.access, root.GetNamespace(), &metav1.OwnerReference{APIVersion: root.GetAPIVersion(), Kind: root.GetKind(), Name: root.GetName()})
+		if apierrors.IsNotFound(err) {
+			of := why.Object{APIVersion: root.GetAPIVersion(), Kind: root.GetKind(), Namespace: root.GetNamespace(), Name: root.GetName()}
+			out := why.InMember(q.cluster, object, owned, &why.Account{Object: of, Cause: why.NotRemoved, Next: q.env.Name + " why cluster " + q.cluster}, problem, q.env.Name)
+			out.Answer += ", which the control plane does not have any more"
+			return out, nil
+		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the template of %s %s: %w", root.GetKind(), root.GetName(), err)
 		}

@@ -256,7 +256,7 @@ func (s *setup) clusterStatus(ctx context.Context, e *env.Env) error {
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 		Resources: o.ResourceModeling,
 		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
-		Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
+		Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition { //nolint:contextcheck // it only reads memory
 			return slices.Concat(lost.Conditions(c), s.stuck.Conditions(c))
 		},
 	})

@@ -194,6 +194,9 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 	next.Labels = merge(next.Labels, with(want.Labels, workv1alpha2.WorkPermanentIDLabel, id))
 	next.Annotations = want.annotations(next.Annotations)
 	next.Spec = want.spec(raw)
+	if want.Binding != nil { // a binding deletes its Works: the garbage collector would, with the namespace, while the binding wants it
+		next.OwnerReferences = slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Namespace" && r.APIVersion == "v1" })
+	}
 	if controllerutil.AddFinalizer(next, workv1alpha2.ExecutionControllerFinalizer) {
 		slices.Sort(next.Finalizers)
 	}
@@ -267,7 +270,7 @@ func (want *Want) annotations(have map[string]string) map[string]string {
 // same reports whether two Works have the same fields that the Writer writes.
 func same(a, b *workv1alpha1.Work) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
-		slices.Equal(a.Finalizers, b.Finalizers) &&
+		slices.Equal(a.Finalizers, b.Finalizers) && len(a.OwnerReferences) == len(b.OwnerReferences) &&
 		equality.Semantic.DeepEqual(a.Spec.SuspendDispatching, b.Spec.SuspendDispatching) &&
 		equality.Semantic.DeepEqual(a.Spec.PreserveResourcesOnDeletion, b.Spec.PreserveResourcesOnDeletion) &&
 		sameManifests(a.Spec.Workload.Manifests, b.Spec.Workload.Manifests)

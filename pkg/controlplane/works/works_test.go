@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 func want(data string, annotations map[string]string) *Want {
@@ -76,6 +77,24 @@ func TestWrite_OthersMetadataStays(t *testing.T) {
 	wantMeta.ResourceVersion = w.ResourceVersion
 	if diff := cmp.Diff(*wantMeta, w.ObjectMeta); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWrite_ABindingTakesTheWorkOfANamespace has the garbage collector not delete the Work with the namespace: the binding would still want it.
+func TestWrite_ABindingTakesTheWorkOfANamespace(t *testing.T) {
+	m := memory.New(t)
+	writer := NewWriter(m.Client, m.Client)
+	first := want("a", nil)
+	first.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "team", UID: "team", Controller: new(true)}
+	second := want("a", nil)
+	second.Binding = &manifest.BindingRef{}
+	for _, w := range []*Want{first, second} {
+		if _, err := writer.Write(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if owners := get(m).OwnerReferences; len(owners) != 0 {
+		t.Errorf("owners %+v", owners)
 	}
 }
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -80,30 +79,14 @@ func (m *Manifests) check(manifest *unstructured.Unstructured) error {
 
 // stored returns an object of the control plane; nil if it does not exist.
 func (w *World) stored(scheme *runtime.Scheme, k key) *unstructured.Unstructured {
-	if t := w.templates[k]; t != nil {
-		return t
+	switch o := w.objects()[k].(type) {
+	case nil:
+		return nil
+	case *unstructured.Unstructured:
+		return o
+	default:
+		return untyped(scheme, o.(runtime.Object))
 	}
-	if p := w.policies[k]; p != nil {
-		return untyped(scheme, p)
-	}
-	return cmp.Or(find(scheme, k, w.Overrides), find(scheme, k, w.Clusters), find(scheme, k, w.TaintPolicies), find(scheme, k, w.Quotas), find(scheme, k, w.Customizations))
-}
-
-// find returns the object of a list with a key; nil for none.
-func find[T interface {
-	runtime.Object
-	GetNamespace() string
-	GetName() string
-}](scheme *runtime.Scheme, k key, list []T) *unstructured.Unstructured {
-	for _, o := range list {
-		if o.GetNamespace() != k.namespace || o.GetName() != k.name {
-			continue
-		}
-		if u := untyped(scheme, o); u != nil && keyOf(u) == k {
-			return u
-		}
-	}
-	return nil
 }
 
 // untyped returns an object as its fields; nil for one of no known type.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -43,7 +45,7 @@ func (p *planner) sync(s *state) {
 func Delete(kind schema.GroupKind, namespace, name string) Change {
 	return func(w *World) error {
 		k := key{kind, namespace, name}
-		all := w.deletable()
+		all := w.objects()
 		o := all[k]
 		switch {
 		case o == nil:
@@ -52,6 +54,10 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 			return fmt.Errorf("the deletion of %s would be refused: it has the label %s", k, workv1alpha2.DeletionProtectionLabel)
 		case kind == namespaces && slices.Contains([]string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic}, name):
 			return fmt.Errorf("the deletion of %s would be refused: API servers need it", k)
+		case kind == clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
+			return Unjoin(name)(w)
+		case kind == configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization").GroupKind():
+			return w.interpret(slices.DeleteFunc(slices.Clone(w.Customizations), func(c *configv1alpha1.ResourceInterpreterCustomization) bool { return c.Name == name }))
 		}
 		d := &deletion{World: w, all: all, owned: map[types.UID][]key{}}
 		for of, other := range all {
@@ -71,11 +77,11 @@ func Delete(kind schema.GroupKind, namespace, name string) Change {
 	}
 }
 
-// deletable returns the objects that can be deleted.
-func (w *World) deletable() map[key]metav1.Object {
-	out := map[key]metav1.Object{}
-	of := func(kind string, o metav1.Object) {
-		out[key{policyv1alpha1.GroupVersion.WithKind(kind).GroupKind(), o.GetNamespace(), o.GetName()}] = o
+// objects returns the objects of the control plane.
+func (w *World) objects() map[key]metav1.Object {
+	out, policies := map[key]metav1.Object{}, policyv1alpha1.GroupVersion
+	in := func(group schema.GroupVersion, kind string, o metav1.Object) {
+		out[key{group.WithKind(kind).GroupKind(), o.GetNamespace(), o.GetName()}] = o
 	}
 	for k, t := range w.templates {
 		out[k] = t
@@ -84,13 +90,19 @@ func (w *World) deletable() map[key]metav1.Object {
 		out[k] = p
 	}
 	for _, o := range w.Overrides {
-		of(scope.Pick(o.GetNamespace() != "", "OverridePolicy", "ClusterOverridePolicy"), o)
+		in(policies, scope.Pick(o.GetNamespace() != "", "OverridePolicy", "ClusterOverridePolicy"), o)
 	}
 	for _, q := range w.Quotas {
-		of("FederatedResourceQuota", q)
+		in(policies, "FederatedResourceQuota", q)
 	}
 	for _, p := range w.TaintPolicies {
-		of("ClusterTaintPolicy", p)
+		in(policies, "ClusterTaintPolicy", p)
+	}
+	for _, c := range w.Customizations {
+		in(configv1alpha1.GroupVersion, "ResourceInterpreterCustomization", c)
+	}
+	for _, c := range w.Clusters {
+		in(clusterv1alpha1.GroupVersion, "Cluster", c)
 	}
 	return out
 }

@@ -138,6 +138,7 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 	if err != nil {
 		return nil, err
 	}
+	next.before = old.templates
 	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion, Objects: []Object{}}, clusters: map[string]bool{}}
 	before, states := old.states(), next.states()
 	c.compare(before, states)
@@ -314,18 +315,10 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 	case was == nil:
 		out.Action = ActionCreate
 		c.create(&out, o)
-	case is == nil && after != nil && before.synced[name] && c.next.joined(name):
-		return out, false // a namespace that is not created any more stays
-	case is == nil:
-		out.Action, out.Reason = c.removal(name, after, leaving)
-		if old, err := c.overridden(c.old, out.old); err == nil {
-			out.Before = replicasIn(old, out.Before)
-		}
-		if refusal := refused(before, name); out.Action == ActionDelete && refusal != "" {
-			o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", name, refusal))
-		}
-	case released(after) && !after.synced[name], after.kept && !c.rendered(before, after):
+	case c.stays(name, before, after, is != nil):
 		return out, false
+	case is == nil:
+		c.remove(&out, before, after, leaving, o)
 	default:
 		out.Action = ActionUpdate
 		if !c.update(&out, before, after, o) {
@@ -336,6 +329,26 @@ func (c *comparison) cluster(name string, before, after, leaving *state, o *Obje
 		out.Action, out.Reason = ActionKeep, "dispatching is suspended"
 	}
 	return out, true
+}
+
+// stays reports whether a cluster keeps what it has as it is: a namespace that is not created any more, what no policy has, and what a policy
+// keeps that does not select it.
+func (c *comparison) stays(name string, before, after *state, wanted bool) bool {
+	if !wanted {
+		return after != nil && before.synced[name] && c.next.joined(name)
+	}
+	return released(after) && !after.synced[name] || after.kept && !c.rendered(before, after)
+}
+
+// remove finds out what becomes of an object that leaves a cluster.
+func (c *comparison) remove(out *Cluster, before, after, leaving *state, o *Object) {
+	out.Action, out.Reason = c.removal(out.Name, after, leaving)
+	if old, err := c.overridden(c.old, out.old); err == nil {
+		out.Before = replicasIn(old, out.Before)
+	}
+	if refusal := refused(before, out.Name); out.Action == ActionDelete && refusal != "" {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", out.Name, refusal))
+	}
 }
 
 // create finds the replicas of a new object, which overrides may set, and whether these can be applied.

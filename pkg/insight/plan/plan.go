@@ -77,6 +77,8 @@ type planner struct {
 	preempt []policyv1alpha1.Policy
 	// stays are the clusters that are not evicted because many are lost at once.
 	stays []string
+	// before are the templates before the changes.
+	before map[key]*unstructured.Unstructured
 	// settle reports whether the roles act: what is there before the changes is taken as it is.
 	settle bool
 }
@@ -417,7 +419,7 @@ func (p *planner) follow(states map[key]*state) {
 		if !ok || !dependency.Attaches(by) || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
 			continue
 		}
-		deps, err := p.Interpreter.GetDependencies(s.template)
+		deps, err := p.Interpreter.GetDependencies(p.followedBy(k, s))
 		if err != nil {
 			s.unknown = append(s.unknown, fmt.Sprintf("its dependencies: %v", err))
 		}
@@ -440,6 +442,15 @@ func (p *planner) follow(states map[key]*state) {
 			agree(attached, followed[s], referrers)
 		}
 	}
+}
+
+// followedBy returns the template whose dependencies follow it. The binding of one that no policy has does not change, for which the
+// controller of dependencies waits.
+func (p *planner) followedBy(k key, s *state) *unstructured.Unstructured {
+	if s.policy == nil && p.before[k] != nil {
+		return p.before[k]
+	}
+	return s.template
 }
 
 // referrers returns the bindings that others may require, as they will be, or were last.

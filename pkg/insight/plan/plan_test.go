@@ -350,6 +350,13 @@ func TestPlan(t *testing.T) {
 			suspended := strings.Replace(webPolicy("m1, m2", ""), "spec: {", "spec: {suspension: {dispatchingOnClusters: {clusterNames: [m1]}}, ", 1)
 			return []Change{Store(object(t, suspended)), Scale(deployment, "ns", "web", 6)}
 		}, "Deployment ns/web m1 keep 2->3 spec.replicas dispatching is suspended\nDeployment ns/web m2 update 2->3 spec.replicas"},
+		"a new dependency of a template that was released": {func(t testing.TB) *World {
+			w := propagated(t)
+			w.Policies, w.Templates = nil, append(w.Templates, object(t, strings.ReplaceAll(config, "settings", "more")))
+			return w
+		}, func(t *testing.T) []Change {
+			return []Change{Store(object(t, strings.Replace(web, "uses: settings", "uses: more", 1)))}
+		}, ""},
 		"an object that was released": {func(t testing.TB) *World {
 			w := propagated(t)
 			w.Policies = nil

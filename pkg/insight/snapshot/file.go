@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -219,32 +220,21 @@ func Typed(u *unstructured.Unstructured) (runtime.Object, error) {
 
 // newObject returns an empty object of a kind that decides what clusters get; nil for other kinds.
 func newObject(kind schema.GroupVersionKind) runtime.Object {
-	policies, config := policyv1alpha1.GroupVersion, configv1alpha1.GroupVersion
-	switch kind {
-	case policies.WithKind("PropagationPolicy"):
-		return &policyv1alpha1.PropagationPolicy{}
-	case policies.WithKind("ClusterPropagationPolicy"):
-		return &policyv1alpha1.ClusterPropagationPolicy{}
-	case policies.WithKind("OverridePolicy"):
-		return &policyv1alpha1.OverridePolicy{}
-	case policies.WithKind("ClusterOverridePolicy"):
-		return &policyv1alpha1.ClusterOverridePolicy{}
-	case policies.WithKind("ClusterTaintPolicy"):
-		return &policyv1alpha1.ClusterTaintPolicy{}
-	case policies.WithKind("FederatedResourceQuota"):
-		return &policyv1alpha1.FederatedResourceQuota{}
-	case config.WithKind("ResourceInterpreterCustomization"):
-		return &configv1alpha1.ResourceInterpreterCustomization{}
-	case config.WithKind("ResourceInterpreterWebhookConfiguration"):
-		return &configv1alpha1.ResourceInterpreterWebhookConfiguration{}
-	case clusterv1alpha1.GroupVersion.WithKind("Cluster"):
-		return &clusterv1alpha1.Cluster{}
-	case workv1alpha1.GroupVersion.WithKind("Work"):
-		return &workv1alpha1.Work{}
-	case workv1alpha2.GroupVersion.WithKind("ResourceBinding"):
-		return &workv1alpha2.ResourceBinding{}
-	case workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"):
-		return &workv1alpha2.ClusterResourceBinding{}
+	for group, objects := range map[schema.GroupVersion][]runtime.Object{
+		policyv1alpha1.GroupVersion: {
+			&policyv1alpha1.PropagationPolicy{}, &policyv1alpha1.ClusterPropagationPolicy{}, &policyv1alpha1.OverridePolicy{}, &policyv1alpha1.ClusterOverridePolicy{},
+			&policyv1alpha1.ClusterTaintPolicy{}, &policyv1alpha1.FederatedResourceQuota{},
+		},
+		configv1alpha1.GroupVersion:  {&configv1alpha1.ResourceInterpreterCustomization{}, &configv1alpha1.ResourceInterpreterWebhookConfiguration{}},
+		clusterv1alpha1.GroupVersion: {&clusterv1alpha1.Cluster{}},
+		workv1alpha1.GroupVersion:    {&workv1alpha1.Work{}},
+		workv1alpha2.GroupVersion:    {&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}},
+	} {
+		for _, o := range objects {
+			if group == kind.GroupVersion() && reflect.TypeOf(o).Elem().Name() == kind.Kind {
+				return o
+			}
+		}
 	}
 	return nil
 }

@@ -17,10 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -28,7 +30,9 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	interpreter "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
 const (
@@ -55,6 +59,10 @@ type Facts struct {
 	Clusters []*clusterv1alpha1.Cluster
 	// Works are the Works of the template by cluster.
 	Works map[string]*workv1alpha1.Work
+	// Ruled reports whether the kind is one of Kubernetes, or the interpreter has a rule for its health.
+	Ruled bool
+	// Missing are the objects that the template refers to, that follow it, and that do not exist in the control plane.
+	Missing []configv1alpha1.DependentObjectReference
 	// Leaving are the Works of the template that are being deleted, by cluster.
 	Leaving map[string]*workv1alpha1.Work
 	// Members are what members report beside the status in the control plane, by cluster: those in which something is not Healthy.
@@ -128,8 +136,11 @@ func (r *Reader) Template(ctx context.Context, template *unstructured.Unstructur
 	group.Go(func() { f.readBinding(ctx) })
 	group.Wait()
 	group.Go(func() { f.readForeign(ctx) })
-	group.Go(func() { f.Leaving = f.leaving(ctx, names.Work(template.GetKind(), template.GetName(), template.GetNamespace())) })
+	group.Go(func() {
+		f.Leaving = f.leaving(ctx, names.Work(template.GetKind(), template.GetName(), template.GetNamespace()))
+	})
 	f.readWorks(ctx)
+	f.interpret(ctx)
 	group.Wait()
 	f.readMembers(ctx)
 	f.Gaps = f.sorted()
@@ -173,10 +184,54 @@ func (f *reading) readForeign(ctx context.Context) {
 // Targets returns the clusters that have or get the template.
 func (f *Facts) Targets() []workv1alpha2.TargetCluster {
 	if f.Binding == nil {
-		return nil
+		return f.synced()
 	}
 	return scope.Kept(scope.Targets(f.Binding.GetSpec()), f.Binding.GetSpec().GracefulEvictionTasks)
 }
+
+// Namespace reports whether the template is a Namespace.
+func (f *Facts) Namespace() bool { return f.Template.GroupVersionKind() == namespaces }
+
+// synced returns all clusters for a namespace that they get without a policy.
+func (f *Facts) synced() []workv1alpha2.TargetCluster {
+	skipped, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
+	if err != nil || !f.Namespace() || !skipped.Syncs(f.Template) {
+		return nil
+	}
+	var out []workv1alpha2.TargetCluster
+	for _, c := range f.Clusters {
+		out = append(out, workv1alpha2.TargetCluster{Name: c.Name})
+	}
+	return out
+}
+
+// interpret finds out what the interpreter knows of the kind, and which objects are missing to which the template refers. Interpreter webhooks
+// are not asked.
+func (f *reading) interpret(ctx context.Context) {
+	list := &configv1alpha1.ResourceInterpreterCustomizationList{}
+	_ = f.from.ControlPlane.List(ctx, list) // without it, there are the rules that are built in
+	in, err := interpreter.NewOffline(pointers(list.Items))
+	group := f.Template.GroupVersionKind().Group
+	native := !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+	f.Ruled = err != nil || native || in.HookEnabled(f.Template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretHealth)
+	if err != nil || f.Binding == nil || !f.Binding.GetSpec().PropagateDeps {
+		return
+	}
+	references, err := in.GetDependencies(f.Template)
+	if err != nil {
+		return
+	}
+	for _, ref := range references[:min(len(references), maxDependencies)] {
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		if ref.Name != "" && apierrors.IsNotFound(f.from.ControlPlane.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, object)) {
+			f.Missing = append(f.Missing, ref)
+		}
+	}
+}
+
+// maxDependencies is the number of objects to which a template refers whose existence is checked.
+const maxDependencies = 50
 
 func (f *reading) readWorks(ctx context.Context) {
 	targets := f.Targets()
@@ -232,7 +287,7 @@ func (f *reading) readMembers(ctx context.Context) {
 	defer cancel()
 	var clusters []string
 	for _, t := range f.Targets() {
-		if c := f.Cluster(t.Name); c != nil && c.Ready() && f.Works[t.Name] != nil && !healthy(f.Binding, t.Name) {
+		if c := f.Cluster(t.Name); c != nil && c.Ready() && f.Works[t.Name] != nil && f.Binding != nil && !healthy(f.Binding, t.Name) {
 			clusters = append(clusters, t.Name)
 		}
 	}

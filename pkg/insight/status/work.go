@@ -89,7 +89,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9:._-]*$`)
 // explain returns the command that explains a binding. Only those that the detector named are explained by their template.
 func (r *reporter) explain(b workv1alpha2.Binding) []string {
 	ref := &b.GetSpec().Resource
-	words := []string{r.program, "why", strings.ToLower(ref.Kind), ref.Name}
+	words := []string{r.program, "why", why.TypeName(ref.APIVersion, ref.Kind), ref.Name}
 	if !scope.Canonical(b) || !plain.MatchString(ref.Kind) || !plain.MatchString(ref.Name) {
 		words = []string{r.program, "describe", strings.ToLower(scope.BindingIn(b.GetNamespace()).Kind), b.GetName()}
 	}

@@ -87,6 +87,7 @@ const (
 	NoPolicy            Cause = "NoPolicy"
 	PolicyElsewhere     Cause = "PolicyInOtherNamespace"
 	PolicyDeleted       Cause = "PolicyDeleted"
+	NotSelectedAnyMore  Cause = "NotSelectedAnyMore"
 	LazyActivation      Cause = "LazyActivation"
 	NotYetClaimed       Cause = "NotYetClaimed"
 	SchedulingSuspended Cause = "SchedulingSuspended"
@@ -108,9 +109,19 @@ const (
 	InterpreterFailed   Cause = "InterpreterFailed"
 	NotYetReported      Cause = "NotYetReported"
 	Unhealthy           Cause = "Unhealthy"
+	MissingDependency   Cause = "MissingDependency"
 	StatusOutdated      Cause = "StatusOutdated"
 	Unreadable          Cause = "Unreadable"
 )
+
+// TypeName returns the name of a type for commands: with its group if another group may have a type of that name.
+func TypeName(apiVersion, kind string) string {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") {
+		return strings.ToLower(kind)
+	}
+	return strings.ToLower(kind) + "." + group
+}
 
 // finding is a cause with the text of its answer.
 type finding struct {

@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -18,6 +20,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
@@ -105,7 +108,7 @@ func (e *explainer) work() (*Stage, *finding) {
 	}
 	s := &Stage{Name: "work"}
 	var first *finding
-	if c := meta.FindStatusCondition(e.Binding.GetStatus().Conditions, workv1alpha2.Deliverable); c != nil && c.Status == metav1.ConditionFalse {
+	if c := e.deliverable(); c != nil && c.Status == metav1.ConditionFalse {
 		first = found(NotDeliverable, "correct the object or the policy that the message names", "%s: %s", c.Reason, Line(c.Message))
 	}
 	applied := 0
@@ -125,6 +128,14 @@ func (e *explainer) work() (*Stage, *finding) {
 	return s, first
 }
 
+// deliverable returns the condition Deliverable of the binding, or nil.
+func (e *explainer) deliverable() *metav1.Condition {
+	if e.Binding == nil {
+		return nil
+	}
+	return meta.FindStatusCondition(e.Binding.GetStatus().Conditions, workv1alpha2.Deliverable)
+}
+
 // workIn explains the Work of one cluster: in a detail, and what is wrong with it.
 func (e *explainer) workIn(name string) (string, *finding) {
 	work := e.Works[name]
@@ -133,7 +144,7 @@ func (e *explainer) workIn(name string) (string, *finding) {
 	case work == nil && e.Lacks(snapshot.WorkIn(name)):
 		return e.reported(name)
 	case scope.DispatchingSuspended(e.suspension(), name):
-		return "dispatching is suspended", found(DispatchSuspended, "set spec.suspension of its policy", "not delivered to cluster %s: dispatching is suspended", name)
+		return "dispatching is suspended", found(DispatchSuspended, "remove spec.suspension from its policy: "+e.holderCommand(), "not delivered to cluster %s: dispatching is suspended", name)
 	case work == nil && unready != nil:
 		return unready.answer, unready
 	case work == nil:
@@ -148,7 +159,7 @@ func (e *explainer) applied(name string, work *workv1alpha1.Work, unready *findi
 	switch {
 	case condition != nil && condition.Status == metav1.ConditionFalse:
 		message := Line(condition.Message)
-		return message, found(ApplyFailed, "correct the object, its policies or the cluster: "+e.command("get", e.named(), "-C", name), "not applied in cluster %s: %s", name, message)
+		return message, found(ApplyFailed, e.culprit(name, condition.Message), "not applied in cluster %s: %s", name, message)
 	case unready != nil && (condition == nil || condition.ObservedGeneration < work.Generation):
 		return unready.answer, unready
 	case condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration < work.Generation:
@@ -170,7 +181,11 @@ func (e *explainer) appliedProblem(cluster string, work *workv1alpha1.Work) *fin
 		if c.Reason == workv1alpha1.WorkNodePortTakenReason {
 			return found(NodePortTaken, "set nodePort in the template to one that is free in all clusters, if it has to be the same", "applied with other node ports in cluster %s: %s", cluster, Line(c.Message))
 		}
-		return found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", cluster, Line(c.Message))
+		next := "add a retention rule, or leave the field out of the template: " + e.command("get", e.named(), "-o", "yaml")
+		if strings.Contains(c.Message, "spec.replicas") {
+			next = "if an autoscaler of the cluster sets the replicas, propagate it with a policy and start karmada-controller-manager with --controllers=*,hpaScaleTargetMarker: " + e.command("get", "hpa")
+		}
+		return found(Contested, next, "changed in cluster %s: %s", cluster, Line(c.Message))
 	}
 	if c := meta.FindStatusCondition(work.Status.Conditions, interpreted); c != nil && c.Status == metav1.ConditionFalse {
 		return found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", cluster, Line(c.Message))
@@ -183,6 +198,9 @@ const interpreted = "Interpreted"
 
 // reported explains a Work that cannot be read, by what the binding reports.
 func (e *explainer) reported(cluster string) (string, *finding) {
+	if e.Binding == nil {
+		return "not known", nil
+	}
 	switch item := Item(e.Binding, cluster); {
 	case item == nil:
 		return "not known", nil
@@ -190,12 +208,47 @@ func (e *explainer) reported(cluster string) (string, *finding) {
 		return "applied", nil
 	default:
 		message := Line(item.AppliedMessage)
-		return message, found(ApplyFailed, "correct the object or its policies", "not applied in cluster %s: %s", cluster, message)
+		return message, found(ApplyFailed, e.culprit(cluster, item.AppliedMessage), "not applied in cluster %s: %s", cluster, message)
 	}
 }
 
 // suspension returns that of the binding.
-func (e *explainer) suspension() *workv1alpha2.Suspension { return e.Binding.GetSpec().Suspension }
+func (e *explainer) suspension() *workv1alpha2.Suspension {
+	if e.Binding == nil {
+		return nil
+	}
+	return e.Binding.GetSpec().Suspension
+}
+
+// holderCommand returns a command that prints the policy that has the object.
+func (e *explainer) holderCommand() string {
+	claim, claimed := policy.Of(e.Template)
+	if !claimed {
+		return e.program + " get clusterpropagationpolicies"
+	}
+	return e.program + " get " + strings.ToLower(claim.Scope().Kind) + " " + claim.Name + in(claim.Namespace) + " -o yaml"
+}
+
+// culprit returns the next step for an object that a cluster does not take, by the words of its API server.
+func (e *explainer) culprit(cluster, message string) string {
+	var policies []string
+	if c := e.Cluster(cluster); c != nil {
+		if _, applied, err := override.Apply(e.Template, c, e.Facts.Overrides); err == nil {
+			for _, rule := range slices.Concat(applied.Cluster, applied.Namespaced) {
+				policies = append(policies, rule.PolicyName)
+			}
+		}
+	}
+	switch {
+	case strings.Contains(message, "namespaces \""+e.object.Namespace+"\" not found"):
+		return "see why the cluster does not have the namespace: " + e.program + " why namespace " + e.object.Namespace
+	case strings.Contains(message, "finding the resource of") || strings.Contains(message, "the server could not find the requested resource") || strings.Contains(message, "no matches for kind"):
+		return "propagate the type with a ClusterPropagationPolicy for its CustomResourceDefinition: " + e.program + " get customresourcedefinitions"
+	case len(policies) > 0:
+		return "correct the object, or what its override policies change (" + several(policies, 3) + "): " + e.command("get", e.named(), "-o", "yaml")
+	}
+	return "correct the object or its policies: " + e.command("get", e.named(), "-o", "yaml")
+}
 
 // deliverer returns the log that has why a Work is not applied.
 func (e *explainer) deliverer(cluster *clusterv1alpha1.Cluster) string {
@@ -234,7 +287,7 @@ func (e *explainer) unready(name string, cluster *clusterv1alpha1.Cluster) *find
 
 // status explains the state of the object in each cluster.
 func (e *explainer) status() (*Stage, *finding) {
-	if len(e.Targets()) == 0 {
+	if len(e.Targets()) == 0 || e.Binding == nil {
 		return nil, nil
 	}
 	s := &Stage{Name: "status", Text: fmt.Sprintf("healthy in %d of %d clusters", e.healthyTargets(), len(e.Targets()))}
@@ -242,12 +295,16 @@ func (e *explainer) status() (*Stage, *finding) {
 	for _, t := range e.Targets() {
 		text, healthy := e.stateIn(t.Name)
 		s.Details = append(s.Details, Detail{t.Name, text})
-		if !healthy && first == nil {
+		if !healthy && first == nil && text != healthNotKnown {
 			cause := Unhealthy
 			if Item(e.Binding, t.Name) == nil {
 				cause = NotYetReported
 			}
-			first = found(cause, e.command("get", "pods", "-C", t.Name)+", or: "+e.command("describe", e.named(), "-C", t.Name), "%s; cluster %s: %s", e.working(), t.Name, text)
+			next := e.command("describe", e.named(), "-C", t.Name)
+			if _, pods, _ := unstructured.NestedMap(e.Template.Object, "spec", "template"); pods {
+				next = e.command("get", "pods", "-C", t.Name) + ", or: " + next
+			}
+			first = found(cause, next, "%s; cluster %s: %s", e.working(), t.Name, text)
 		}
 	}
 	if first == nil && e.leaving() != "" {
@@ -268,7 +325,7 @@ func (e *explainer) outdated() bool {
 func (e *explainer) healthyTargets() int {
 	n := 0
 	for _, t := range e.Targets() {
-		if i := Item(e.Binding, t.Name); i != nil && i.Health == workv1alpha2.ResourceHealthy {
+		if _, healthy := e.stateIn(t.Name); healthy {
 			n++
 		}
 	}
@@ -284,6 +341,8 @@ func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
 	text = string(cmp.Or(item.Health, workv1alpha2.ResourceUnknown))
 	m, read := e.Members[cluster]
 	switch {
+	case !e.Ruled && item.Health == workv1alpha2.ResourceHealthy:
+		return unruled(item.Status)
 	case item.Health == workv1alpha2.ResourceHealthy:
 		return text, true
 	case !read:
@@ -293,10 +352,45 @@ func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
 	case m.Object == nil:
 		return "the object is not there; it is created again", false
 	}
-	if pods := podProblems(m.Pods); len(pods) > 0 {
-		text += ": " + several(pods, 2)
+	pods := podProblems(m.Pods)
+	if problems := slices.Concat(pods, objectProblems(conditionsOf(m.Object), len(pods) > 0)); len(problems) > 0 {
+		text += ": " + several(problems, 2)
 	}
 	return text, false
+}
+
+// unruled returns the state of an object of a kind without rules, by its condition Ready, as kstatus has it, and whether it is healthy. One
+// without a status is. The health of others is not known.
+func unruled(status *runtime.RawExtension) (text string, healthy bool) {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if status == nil || len(status.Raw) == 0 || json.Unmarshal(status.Raw, &object.Object) != nil {
+		return "applied", true
+	}
+	conditions := conditionsOf(&unstructured.Unstructured{Object: map[string]any{"status": object.Object}})
+	for _, c := range conditions {
+		switch {
+		case c["type"] == "Ready" && c["status"] == "True":
+			return "Ready", true
+		case c["type"] == "Ready":
+			return Line(fmt.Sprintf("Ready is %v: %v: %v", c["status"], c["reason"], c["message"])), false
+		}
+	}
+	return healthNotKnown, false
+}
+
+// healthNotKnown is the state of an object of a kind without rules that has no condition Ready.
+const healthNotKnown = "health not known: no rules for this kind"
+
+// conditionsOf returns the conditions in the status of an object.
+func conditionsOf(u *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	var out []map[string]any
+	for _, c := range list {
+		if c, ok := c.(map[string]any); ok {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // podProblems returns why pods do not run: a line for each cause, with one of its pods.

@@ -51,7 +51,7 @@ func Gone(object Object, works map[string]*workv1alpha1.Work, now time.Time, pro
 	}
 	out.Answer = fmt.Sprintf("%s: it was deleted in the control plane, and leaves %s: %s: %s", object, Count(len(works), "cluster"), cluster, text)
 	out.Next = e.command("get", e.named(), "-C", cluster, "-o", "yaml")
-	return out
+	return out.shortened()
 }
 
 // leavingStage returns the stage of the clusters that an object leaves; nil for none.
@@ -94,13 +94,18 @@ func ObjectOf(w *workv1alpha1.Work) Object {
 	return Object{m.APIVersion, cmp.Or(m.Kind, "object"), m.Namespace, m.Name}
 }
 
-// ClusterProblems returns the conditions of a cluster that report a problem if they are True.
+// BadIfTrue reports whether a condition of a cluster reports a problem if it is True. Others do if they are not.
+func BadIfTrue(condition string) bool {
+	return slices.Contains([]string{
+		clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionObjectsStuck,
+		clusterv1alpha1.ClusterConditionAgentRefused, clusterv1alpha1.ClusterConditionEvictionsStopped,
+	}, condition)
+}
+
+// ClusterProblems returns the conditions of a cluster that report a problem by being True, beside stopped evictions.
 func ClusterProblems(c *clusterv1alpha1.Cluster) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(c.Status.Conditions), func(condition metav1.Condition) bool {
-		return condition.Status != metav1.ConditionTrue || !slices.Contains([]string{
-			clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionObjectsStuck,
-			clusterv1alpha1.ClusterConditionAgentRefused,
-		}, condition.Type)
+		return condition.Status != metav1.ConditionTrue || !BadIfTrue(condition.Type) || condition.Type == clusterv1alpha1.ClusterConditionEvictionsStopped
 	})
 }
 

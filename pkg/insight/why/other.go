@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/match"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -91,6 +94,35 @@ func Policy(f *snapshot.PolicyFacts, program string) *Account {
 	return out
 }
 
+// Override explains which objects an override policy selects, and in which clusters its rules change them. f has a policy of its selectors.
+func Override(f *snapshot.PolicyFacts, p policyv1alpha1.OverridePolicyObject, clusters []*clusterv1alpha1.Cluster, program string) *Account {
+	kind := scope.Pick(p.GetNamespace() != "", "OverridePolicy", "ClusterOverridePolicy")
+	out := &Account{SchemaVersion: SchemaVersion, Cause: Working, Gaps: Gaps(f.Gaps), Object: Object{"policy.karmada.io/v1alpha1", kind, p.GetNamespace(), p.GetName()}}
+	s, where := Stage{Name: "selects", Text: Count(len(f.Selected), "object")}, Stage{Name: "rules"}
+	for i, u := range f.Selected {
+		o := Object{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}
+		s.add(i, o.String(), "the overrides that it gets: "+program+" why "+TypeName(o.APIVersion, o.Kind)+" "+o.Name+in(o.Namespace))
+	}
+	for i, rule := range p.OverrideSpec().OverrideRules {
+		var names []string
+		for _, c := range clusters {
+			if rule.TargetCluster == nil || match.Cluster(c, rule.TargetCluster) {
+				names = append(names, c.Name)
+			}
+		}
+		where.add(i, fmt.Sprintf("rule %d", i), "in "+cmp.Or(several(names, 5), "no cluster"))
+	}
+	where.Text = Count(len(p.OverrideSpec().OverrideRules), "rule")
+	out.Stages, out.Answer = []Stage{s, where}, out.Object.String()+": it selects "+s.Text
+	switch {
+	case len(p.OverrideSpec().ResourceSelectors) == 0:
+		out.Answer = out.Object.String() + ": it has no resourceSelectors, and selects every object" + strings.Replace(in(p.GetNamespace()), " -n", " of namespace", 1)
+	case len(f.Selected) == 0:
+		out.Cause, out.Next = SelectsNothing, "compare the names and labels: "+program+" get "+strings.ToLower(kind)+" "+p.GetName()+in(p.GetNamespace())+" -o yaml"
+	}
+	return out
+}
+
 // Cluster explains the state of a cluster, and what is there or waits for it.
 func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 	c := f.Cluster
@@ -139,7 +171,7 @@ func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 	}
 	out.Answer, out.Next = clusterAnswer(out, c, applied, waiting, leaving, program)
 	out.Answer = out.Object.String() + ": " + out.Answer
-	return out
+	return out.shortened()
 }
 
 // clusterAnswer sets the cause and returns the answer and the next step.
@@ -149,7 +181,8 @@ func clusterAnswer(out *Account, c *clusterv1alpha1.Cluster, applied, waiting, l
 	switch {
 	case c.DeletionTimestamp != nil:
 		out.Cause = BeingRemoved
-		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", Count(max(applied+waiting, leaving), "object"), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
+		text := fmt.Sprintf("it is being removed: %s left; finalizers: %s", Count(max(applied+waiting, leaving), "object"), several(c.Finalizers, 3))
+		return strings.TrimSuffix(text+"; "+clusterProblem(c), "; "), program + " describe cluster " + c.Name
 	case unready != nil:
 		out.Cause = ClusterNotReady
 		return fmt.Sprintf("%s; %s waiting for it", strings.TrimPrefix(unready.answer, "cluster "+c.Name+" is "), Count(waiting, "object")), unready.next

@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -74,6 +76,11 @@ func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *fin
 	case condition.Status == metav1.ConditionTrue:
 		return nil
 	}
+	return e.refused(condition, out)
+}
+
+// refused returns why the scheduler made no decision.
+func (e *explainer) refused(condition *metav1.Condition, out []Detail) *finding {
 	message := Line(condition.Message)
 	switch condition.Reason {
 	case workv1alpha2.BindingReasonNoClusterFit:
@@ -81,17 +88,74 @@ func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *fin
 		if len(out) > 0 {
 			answer = "not scheduled: no cluster fits: " + reasons(out)
 		}
-		return found(NoClusterFit, "change the placement of its policy, or the clusters: "+e.program+" get clusters", "%s", answer)
+		return found(NoClusterFit, e.place(out), "%s", answer)
 	case workv1alpha2.BindingReasonUnschedulable:
 		return found(Unschedulable, e.command("capacity", "--for", strings.ToLower(e.object.Kind)+"/"+e.object.Name), "not scheduled: %s", message)
 	case workv1alpha2.BindingReasonQuotaExceeded:
 		return found(QuotaExceeded, e.command("get", "federatedresourcequotas"), "not scheduled: %s", message)
 	}
-	next := "the log of karmada-scheduler"
-	if strings.HasPrefix(message, "failed to select clusters") {
-		next = "change spreadConstraints or the affinity of its policy, or the clusters: " + e.program + " get clusters"
+	change := "change spreadConstraints or the affinity of its policy, or the clusters: " + e.program + " get clusters"
+	if text := e.spread(); text != "" {
+		return found(SchedulerError, change, "not scheduled: %s", text)
 	}
-	return found(SchedulerError, next, "not scheduled: %s", message)
+	if !strings.HasPrefix(message, "failed to select clusters") {
+		change = "the log of karmada-scheduler"
+	}
+	return found(SchedulerError, change, "not scheduled: %s", message)
+}
+
+// place returns the next step if no cluster fits.
+func (e *explainer) place(out []Detail) string {
+	for _, d := range out {
+		if c := e.Cluster(d.Of); c != nil && slices.ContainsFunc(c.Spec.Taints, clustercondition.Cordons) && strings.Contains(d.Text, clusterv1alpha1.TaintClusterUnschedulable) {
+			return "cluster " + d.Of + " is cordoned: " + e.program + " uncordon " + d.Of
+		}
+	}
+	return "change the placement of its policy, or the clusters: " + e.program + " get clusters"
+}
+
+// spread returns which spread constraint cannot be met, with the numbers; empty if all can, or that is not known.
+func (e *explainer) spread() string {
+	profile, err := DefaultProfile()
+	constraints := e.Binding.GetSpec().Placement.SpreadConstraints
+	if err != nil || len(constraints) == 0 || e.Lacks(snapshot.Clusters) {
+		return ""
+	}
+	decision, _ := e.decide(profile, e.Binding.GetSpec()) // Explain has the error
+	var texts []string
+	for _, pass := range decision.Explain().Passes {
+		for i, c := range constraints {
+			if text := e.unmet(&pass, c); text != "" {
+				texts = append(texts, strings.TrimPrefix("affinity "+pass.Affinity+": ", "affinity : ")+fmt.Sprintf("spreadConstraints[%d] %s", i, text))
+			}
+		}
+	}
+	return Line(several(texts, 3))
+}
+
+// unmet returns why a pass of the scheduler cannot meet a constraint; empty if it can.
+func (e *explainer) unmet(pass *core.PassExplanation, c policyv1alpha1.SpreadConstraint) string {
+	groups, what := map[string]bool{}, "fit"
+	for i := range pass.Clusters {
+		if cluster := e.Cluster(pass.Clusters[i].Name); pass.Clusters[i].RejectedBy == "" && cluster != nil {
+			groups[cluster.Name] = true
+		}
+	}
+	if c.SpreadByField == policyv1alpha1.SpreadByFieldRegion {
+		regions := map[string]bool{}
+		for name := range groups {
+			regions[e.Cluster(name).Spec.Region] = true
+		}
+		delete(regions, "")
+		groups, what = regions, "have clusters that fit"
+	}
+	switch {
+	case c.MaxGroups == 0:
+		return "has no maxGroups, which is the most that is selected"
+	case len(groups) < c.MinGroups:
+		return fmt.Sprintf("needs %s, and %d %s", Count(c.MinGroups, string(c.SpreadByField)), len(groups), what)
+	}
+	return ""
 }
 
 // reasons joins the exclusions of clusters.

@@ -30,7 +30,7 @@ func Template(f *snapshot.Facts, program string) *Account {
 	e := &explainer{Facts: f, program: program, object: Object{t.GetAPIVersion(), t.GetKind(), t.GetNamespace(), t.GetName()}}
 	out := &Account{SchemaVersion: SchemaVersion, Object: e.object, Cause: Working}
 	var first *finding
-	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status, e.leaves} {
+	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status, e.dependencies, e.leaves} {
 		s, problem := stage()
 		if s != nil {
 			out.Stages = append(out.Stages, *s)
@@ -44,8 +44,23 @@ func Template(f *snapshot.Facts, program string) *Account {
 	}
 	out.Cause, out.Next, out.Answer = first.cause, first.next, e.object.String()+": "+first.answer
 	out.Times, out.Gaps = e.times(), Gaps(f.Gaps)
-	return out
+	return out.shortened()
 }
+
+// shortened returns the account without details that repeat a long text of the answer.
+func (a *Account) shortened() *Account {
+	for i := range a.Stages {
+		for j := range a.Stages[i].Details {
+			if d := &a.Stages[i].Details[j]; len(d.Text) > longText && strings.Contains(a.Answer, d.Text) {
+				d.Text = "see above"
+			}
+		}
+	}
+	return a
+}
+
+// longText is the length of a text, in bytes, from which on it is not repeated.
+const longText = 60
 
 // command returns a command of the program about the object.
 func (e *explainer) command(verb string, args ...string) string {
@@ -57,10 +72,17 @@ func (e *explainer) command(verb string, args ...string) string {
 }
 
 // named returns the object as TYPE NAME.
-func (e *explainer) named() string { return strings.ToLower(e.object.Kind) + " " + e.object.Name }
+func (e *explainer) named() string {
+	return TypeName(e.object.APIVersion, e.object.Kind) + " " + e.object.Name
+}
 
 // policy explains which policy has the object.
 func (e *explainer) policy() (*Stage, *finding) {
+	if e.Namespace() {
+		if s, problem, without := e.namespace(); without {
+			return s, problem
+		}
+	}
 	if names.ReservedNamespace(e.object.Namespace) {
 		return nil, found(NamespaceSkipped, "create it in another namespace", "it stays in the control plane, as all in namespace %s", e.object.Namespace)
 	}
@@ -81,6 +103,11 @@ func (e *explainer) policy() (*Stage, *finding) {
 	if e.Lacks(snapshot.Policies) || e.Lacks(snapshot.ClusterPolicies) {
 		return &Stage{Name: "policy", Text: "unknown"}, found(Unreadable, "ask for the ClusterRole karmada-insight", "no policy has it; whether one selects it cannot be read")
 	}
+	if targets := e.Targets(); len(targets) > 0 {
+		s.Text = "none any more"
+		return s, found(PolicyDeleted, "create a policy that selects it; to remove it from the clusters, too, delete it: "+e.command("delete", e.named()),
+			"no policy has it any more: it stays in %s as it was delivered, and changes do not reach them", Count(len(targets), "cluster"))
+	}
 	for _, p := range e.Foreign {
 		moved := e.Template.DeepCopy()
 		moved.SetNamespace(p.GetNamespace())
@@ -89,6 +116,11 @@ func (e *explainer) policy() (*Stage, *finding) {
 			return s, found(PolicyElsewhere, fmt.Sprintf("create the policy in namespace %s, or a ClusterPropagationPolicy", e.object.Namespace),
 				"not propagated: %s selects it by name or labels, but only in its own namespace", describe(p))
 		}
+	}
+	if p, text := e.nearly(); p != nil {
+		s.Details = append(s.Details, Detail{describe(p), text})
+		return s, found(NoPolicy, "compare the names and labels: "+e.program+" get "+strings.ToLower(scope.PolicyOf(p).Kind)+" "+p.GetName()+in(p.GetNamespace())+" -o yaml",
+			"not propagated: no policy selects it; %s %s", describe(p), text)
 	}
 	return s, found(NoPolicy, "create a policy whose resourceSelectors have apiVersion "+e.object.APIVersion+" and kind "+e.object.Kind, "not propagated: no policy selects it")
 }
@@ -128,6 +160,9 @@ func (e *explainer) claimed(claim policy.Claim, all []policyv1alpha1.Policy) (*S
 		s.Text += ", which does not exist any more"
 	case unbound && holder != nil && policy.IsLazy(holder):
 		return s, e.lazy(holder)
+	case holder != nil && !policy.Matches(e.Template, holder):
+		return s, found(NotSelectedAnyMore, "compare the names and labels: "+e.program+" get "+strings.ToLower(scope.PolicyOf(holder).Kind)+" "+holder.GetName()+in(holder.GetNamespace())+" -o yaml",
+			"%s has it and does not select it any more: its changes do not reach the clusters", describe(holder))
 	case unbound:
 		return s, found(NotYetClaimed, e.program+" get pods -n karmada-system, and the log of karmada-controller-manager", "not propagated yet: %s has it, but karmada-controller-manager made no binding", claim.Describe())
 	}
@@ -208,11 +243,28 @@ func describe(p policyv1alpha1.Policy) string {
 // working returns how many replicas are ready, and in how many clusters the object is healthy.
 func (e *explainer) working() string {
 	targets := e.Targets()
+	if e.Binding == nil { // a namespace
+		return "every cluster gets it: applied in " + Count(len(targets), "cluster")
+	}
 	where := fmt.Sprintf("in %d of %d clusters", e.healthyTargets(), len(targets)) + e.leaving()
-	ready, found, _ := unstructured.NestedInt64(e.Template.Object, "status", "readyReplicas")
-	wanted := int64(e.Binding.GetSpec().Replicas)
-	if wanted > 0 || found {
-		return fmt.Sprintf("%d of %d replicas ready %s", ready, max(wanted, 0), where)
+	field := func(path ...string) int64 {
+		n, _, _ := unstructured.NestedInt64(e.Template.Object, path...)
+		return n
+	}
+	wanted := int64(0)
+	for _, t := range e.Binding.GetSpec().Clusters {
+		wanted += int64(t.Replicas)
+	}
+	_, ready, _ := unstructured.NestedInt64(e.Template.Object, "status", "readyReplicas")
+	switch {
+	case e.object.APIVersion == "batch/v1" && e.object.Kind == "Job":
+		return fmt.Sprintf("%d of %d completions %s", field("status", "succeeded"), max(field("spec", "completions"), 1), where)
+	case wanted > 0 || ready:
+		return fmt.Sprintf("%d of %d replicas ready %s", field("status", "readyReplicas"), cmp.Or(wanted, int64(e.Binding.GetSpec().Replicas)), where)
+	case !e.Ruled && e.healthyTargets() < len(targets):
+		return "applied and Ready " + where + "; there are no rules for the health of its kind"
+	case e.object.APIVersion == "apps/v1" && field("spec", "replicas") == 0 && e.object.Kind != "DaemonSet":
+		return "it has 0 replicas, as its template says; applied " + where
 	}
 	return "applied and healthy " + where
 }

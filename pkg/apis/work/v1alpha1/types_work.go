@@ -165,7 +165,7 @@ const (
 	WorkContestedReason     = "ChangedInMember"
 	WorkNodePortTakenReason = "NodePortTaken"
 	// WorkImmutableFieldReason is the reason if all errors are about immutable fields: repeating the write does not help.
-	WorkImmutableFieldReason   = "ImmutableField"
+	WorkImmutableFieldReason = "ImmutableField"
 	// WorkRemovalFailedReason and WorkFinalizingReason are those of the condition Removed: the deletion fails, or objects have
 	// finalizers.
 	WorkRemovalFailedReason    = "RemovalFailed"

@@ -168,7 +168,7 @@ func (c *contest) lacksManager() bool {
 func managerOf(obj *unstructured.Unstructured, path manifest.Path) string {
 	name, at := "", ""
 	for _, entry := range obj.GetManagedFields() {
-		if entry.FieldsV1 == nil || entry.Subresource != "" {
+		if entry.FieldsV1 == nil || entry.Subresource == "status" {
 			continue
 		}
 		fields := map[string]any{}
