@@ -9,11 +9,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
 // Exit ends a program with its error, if there is one.
@@ -74,4 +77,24 @@ func Percentile(all []time.Duration, part float64) time.Duration {
 	}
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(len(sorted)-1, int(part*float64(len(sorted))))]
+}
+
+// Prepare makes a namespace, a policy for its ConfigMaps with the label bench=LABEL, and further objects in it.
+func Prepare(ctx context.Context, plane client.Client, namespace, member, label string, more ...client.Object) error {
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bench": label}}}}
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{member}}
+	for _, obj := range append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, policy}, more...) {
+		if err := plane.Create(ctx, obj); err != nil {
+			return fmt.Errorf("preparing namespace %s: %w", namespace, err)
+		}
+	}
+	return nil
+}
+
+// Clean deletes namespaces.
+func Clean(ctx context.Context, plane client.Client, namespaces ...string) {
+	for _, name := range namespaces {
+		_ = plane.Delete(context.WithoutCancel(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
 }

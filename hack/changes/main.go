@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/hack/bench"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
 type settings struct {
@@ -57,9 +56,7 @@ func run(ctx context.Context, s settings) error {
 	if err := prepare(ctx, s, plane); err != nil {
 		return err
 	}
-	defer func() {
-		_ = plane.Delete(context.WithoutCancel(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-	}()
+	defer bench.Clean(ctx, plane, s.namespace)
 	b := &board{sent: map[string]time.Time{}, seen: map[string]bool{}}
 	go bench.Watch(ctx, member, &corev1.ConfigMapList{}, b.arrived, client.InNamespace(s.namespace), client.MatchingLabels{"bench": "changes"})
 	if err := b.await(ctx, s.objects); err != nil {
@@ -73,13 +70,7 @@ func run(ctx context.Context, s settings) error {
 
 // prepare makes the policy and the objects.
 func prepare(ctx context.Context, s settings, plane client.Client) error {
-	if err := plane.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
-		return err
-	}
-	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "all"}}
-	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bench": "changes"}}}}
-	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{s.member}}
-	if err := plane.Create(ctx, policy); err != nil {
+	if err := bench.Prepare(ctx, plane, s.namespace, s.member, "changes"); err != nil {
 		return err
 	}
 	for i := range s.objects {

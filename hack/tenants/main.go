@@ -69,14 +69,15 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, name := range []string{quiet, flood} {
-			_ = plane.Delete(context.WithoutCancel(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		}
-	}()
+	defer bench.Clean(ctx, plane, quiet, flood)
 	for _, name := range []string{quiet, flood} {
-		if err := prepare(ctx, s, plane, name); err != nil {
-			return fmt.Errorf("preparing namespace %s: %w", name, err)
+		edit := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "edit"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+		}
+		if err := bench.Prepare(ctx, plane, name, s.member, "tenants", edit); err != nil {
+			return err
 		}
 	}
 	b := &board{created: map[string]time.Time{}}
@@ -120,24 +121,6 @@ func tenants(cfg *rest.Config) (map[string]client.Client, error) {
 		out[name] = c
 	}
 	return out, nil
-}
-
-// prepare makes a namespace, its user and its policy.
-func prepare(ctx context.Context, s settings, plane client.Client, namespace string) error {
-	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}
-	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bench": "tenants"}}}}
-	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{s.member}}
-	edit := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edit"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: namespace}},
-	}
-	for _, obj := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, edit, policy} {
-		if err := plane.Create(ctx, obj); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func configMap(namespace, name string) *corev1.ConfigMap {

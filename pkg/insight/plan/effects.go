@@ -138,7 +138,6 @@ func Plan(w *World, changes []Change) (*Effects, error) {
 	if err != nil {
 		return nil, err
 	}
-	next.before = old.templates
 	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion, Objects: []Object{}}, clusters: map[string]bool{}}
 	before, states := old.states(), next.states()
 	c.compare(before, states)

@@ -77,8 +77,6 @@ type planner struct {
 	preempt []policyv1alpha1.Policy
 	// stays are the clusters that are not evicted because many are lost at once.
 	stays []string
-	// before are the templates before the changes.
-	before map[key]*unstructured.Unstructured
 	// settle reports whether the roles act: what is there before the changes is taken as it is.
 	settle bool
 }
@@ -419,7 +417,7 @@ func (p *planner) follow(states map[key]*state) {
 		if !ok || !dependency.Attaches(by) || !p.Interpreter.HookEnabled(s.template.GroupVersionKind(), configv1alpha1.InterpreterOperationInterpretDependency) {
 			continue
 		}
-		deps, err := p.Interpreter.GetDependencies(p.followedBy(k, s))
+		deps, err := p.dependencies(k, s)
 		if err != nil {
 			s.unknown = append(s.unknown, fmt.Sprintf("its dependencies: %v", err))
 		}
@@ -434,6 +432,9 @@ func (p *planner) follow(states map[key]*state) {
 			}
 			followed[at].Insert(client.ObjectKeyFromObject(by))
 			attach(at, s, by)
+			if p.changed[k] && evictedAndPreserved(p.bindings[k], by) {
+				at.unknown = append(at.unknown, "whether it comes to a cluster from which what refers to it is being evicted, where it is preserved")
+			}
 		}
 	}
 	referrers := p.referrers(states)
@@ -444,13 +445,18 @@ func (p *planner) follow(states map[key]*state) {
 	}
 }
 
-// followedBy returns the template whose dependencies follow it. The binding of one that no policy has does not change, for which the
-// controller of dependencies waits.
-func (p *planner) followedBy(k key, s *state) *unstructured.Unstructured {
-	if s.policy == nil && p.before[k] != nil {
-		return p.before[k]
+// evictedAndPreserved reports whether a binding is being evicted from a cluster in which it is preserved.
+func evictedAndPreserved(before workv1alpha2.Binding, b *workv1alpha2.ResourceBinding) bool {
+	return before != nil && slices.ContainsFunc(before.GetSpec().GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return dependency.Preserves(b, t.FromCluster) })
+}
+
+// dependencies returns the objects that follow a template. The binding of one that no policy has does not change, for which the controller of
+// dependencies waits: those follow that it recorded last.
+func (p *planner) dependencies(k key, s *state) (out []configv1alpha1.DependentObjectReference, err error) {
+	if b := p.bindings[k]; b != nil && s.policy == nil && b.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation] != "" {
+		return out, json.Unmarshal([]byte(b.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation]), &out)
 	}
-	return s.template
+	return p.Interpreter.GetDependencies(s.template)
 }
 
 // referrers returns the bindings that others may require, as they will be, or were last.

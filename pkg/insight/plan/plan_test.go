@@ -353,6 +353,11 @@ func TestPlan(t *testing.T) {
 		"a new dependency of a template that was released": {func(t testing.TB) *World {
 			w := propagated(t)
 			w.Policies, w.Templates = nil, append(w.Templates, object(t, strings.ReplaceAll(config, "settings", "more")))
+			for _, b := range w.Bindings {
+				if b.GetSpec().Resource.Name == "web" {
+					b.SetAnnotations(map[string]string{workv1alpha2.BindingDependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"ns","name":"settings"}]`})
+				}
+			}
 			return w
 		}, func(t *testing.T) []Change {
 			return []Change{Store(object(t, strings.Replace(web, "uses: settings", "uses: more", 1)))}
