@@ -159,7 +159,7 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 const (
 	// finalizingGrace is how long an object may be being deleted before the Work reports what it waits for, and finalizingRetry the
 	// longest time between checks.
-	finalizingGrace, finalizingRetry = 30 * time.Second, 30 * time.Second
+	finalizingGrace, finalizingRetry = 30 * time.Second, 2 * time.Minute
 )
 
 // clear removes the objects of a Work that is being deleted, unless the binding still wants them. It returns when to check again those that
