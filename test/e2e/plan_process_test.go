@@ -320,6 +320,9 @@ func (p *truth) admit(t *testing.T) {
 func (p *truth) asUser(t *testing.T, c truthChange, flags []string, effects *plan.Effects) string {
 	t.Helper()
 	r := ctl(c.input, slices.Concat(flags, c.flags, []string{"--kubeconfig", p.user})...)
+	if r.code == 1 && strings.Contains(r.err, "cannot be read: ask for the right") {
+		return ""
+	}
 	limited := &plan.Effects{}
 	if err := json.Unmarshal([]byte(r.out), limited); err != nil || len(limited.NotRead) == 0 {
 		return fmt.Sprintf("the plan of a user of the namespace: exit code %d, %v\n%s%s", r.code, err, r.out, r.err)

@@ -161,6 +161,23 @@ func TestPlan_UserOfOneNamespace(t *testing.T) {
 	}
 }
 
+// TestPlan_UnreadableWorks has a policy take what another one left in clusters, for a user who may not read what was delivered there.
+func TestPlan_UnreadableWorks(t *testing.T) {
+	w := applied(t)
+	w.Policies = nil
+	for _, b := range w.Bindings {
+		b.SetLabels(nil)
+		b.SetName("web-deployment")
+	}
+	w.Gaps = snapshot.Gaps{{What: snapshot.WorkIn("m1"), Err: errors.New("forbidden")}, {What: snapshot.WorkIn("m2"), Err: errors.New("forbidden")}}
+	e, err := Plan(w, []Change{Store(object(t, strings.Replace(webPolicy("m1, m2", ""), "name: web, labels", "name: other, labels", 1)))})
+	want := "Deployment ns/web policy \"\"->\"PropagationPolicy ns/other\"\nDeployment ns/web unknown: what changes in cluster m1: you may not read what was delivered there last\n" +
+		"Deployment ns/web unknown: what changes in cluster m2: you may not read what was delivered there last"
+	if err != nil || lines(e) != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, lines(e), want)
+	}
+}
+
 // TestPlan_Quota scales a workload to more than its namespace may use: it stays as it is.
 func TestPlan_Quota(t *testing.T) {
 	w := applied(t)

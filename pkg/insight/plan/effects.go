@@ -13,6 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
 
@@ -369,6 +370,10 @@ func (c *comparison) overridden(in *planner, object func() (*unstructured.Unstru
 
 // update finds the fields of an object that change in a cluster, and reports whether there are any.
 func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
+	if c.unread(out.Name, was) {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("what changes in cluster %s: you may not read what was delivered there last", out.Name))
+		return false
+	}
 	before, next, err := out.Objects()
 	if err != nil {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("what changes in cluster %s: %v", out.Name, err))
@@ -427,9 +432,14 @@ func (c *comparison) rendered(before, after *state) bool {
 		})
 }
 
+// unread reports whether a cluster has what was delivered to it of a template before its policy left it, and that may not be read.
+func (c *comparison) unread(cluster string, was *state) bool {
+	return was.binding != nil && (was.kept || scope.Released(was.binding)) && c.old.delivered[keyOf(was.template)][cluster] == nil && c.old.Lacks(snapshot.WorkIn(cluster))
+}
+
 // same reports whether all is as it was that decides what a cluster gets of a template.
 func (c *comparison) same(name string, before, after *state) bool {
-	return before != nil && after != nil && before.template == after.template && c.old.delivered[keyOf(before.template)] == nil && c.old.cluster(name) == c.next.cluster(name) &&
+	return before != nil && after != nil && before.template == after.template && (released(after) || after.kept || !c.unread(name, before)) && c.old.delivered[keyOf(before.template)] == nil && c.old.cluster(name) == c.next.cluster(name) &&
 		slices.Equal(c.old.Overrides, c.next.Overrides) && slices.Equal(c.old.Customizations, c.next.Customizations) && scope.SameTargets(before.targets, after.targets)
 }
 
