@@ -127,7 +127,7 @@ func (d *deletion) remove(k key, o metav1.Object) {
 	delete(d.all, k)
 	d.changed[k] = true
 	is := func(o metav1.Object) bool { return o.GetNamespace() == k.namespace && o.GetName() == k.name }
-	switch k.Kind {
+	switch strings.TrimSuffix(k.GroupKind.String(), "."+policyv1alpha1.GroupName) {
 	case "PropagationPolicy", "ClusterPropagationPolicy":
 		delete(d.policies, k)
 		d.candidates[k.namespace] = slices.DeleteFunc(d.candidates[k.namespace], func(p policyv1alpha1.Policy) bool { return is(p) })
