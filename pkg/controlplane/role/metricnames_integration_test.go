@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,7 +115,10 @@ func certDir(t *testing.T, c *testenv.Cluster) string {
 	return found
 }
 
-// freeAddress returns an address that nothing listens on.
+// taken are the addresses that freeAddress returned: the kernel may choose a port again that nothing listens on yet.
+var taken sync.Map
+
+// freeAddress returns an address that nothing listens on, each one once.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,6 +126,9 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
+	if _, again := taken.LoadOrStore(listener.Addr().String(), true); again {
+		return freeAddress(t)
+	}
 	return listener.Addr().String()
 }
 
