@@ -392,9 +392,7 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		out.Fields = append(out.Fields, path.String())
 	}
 	out.Before, out.After = replicasIn(before, out.Before), replicasIn(next, out.After) // also those that an override sets, or a policy keeps
-	if field := manifest.Immutable(before, next); field != nil {
-		out.Action, out.After, out.Reason = ActionRefuse, out.Before, field.String()+" cannot be changed; delete the object there to have it made anew"
-	}
+	out.refuse(manifest.Immutable(before, next))
 	if hashed {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether its data changes in cluster %s: the snapshot has hashes of it", out.Name))
 	}
@@ -406,6 +404,13 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
 	}
 	return len(out.Fields) > 0
+}
+
+// refuse has the cluster refuse the change of an immutable field; nil for none.
+func (c *Cluster) refuse(field manifest.Path) {
+	if field != nil {
+		c.Action, c.After, c.Reason = ActionRefuse, c.Before, field.String()+" cannot be changed; delete the object there to have it made anew"
+	}
 }
 
 func isData(u *unstructured.Unstructured, field string) bool {

@@ -431,10 +431,7 @@ func (p *planner) follow(states map[key]*state) {
 				followed[at] = sets.New[types.NamespacedName]()
 			}
 			followed[at].Insert(client.ObjectKeyFromObject(by))
-			attach(at, s, by)
-			if p.changed[k] && evictedAndPreserved(p.bindings[k], by) {
-				at.unknown = append(at.unknown, "whether it comes to a cluster from which what refers to it is being evicted, where it is preserved")
-			}
+			p.attach(at, s, by)
 		}
 	}
 	referrers := p.referrers(states)
@@ -510,7 +507,10 @@ func (p *planner) leave(states map[key]*state) {
 }
 
 // attach has a template follow another one.
-func attach(at, to *state, by *workv1alpha2.ResourceBinding) {
+func (p *planner) attach(at, to *state, by *workv1alpha2.ResourceBinding) {
+	if k := keyOf(to.template); p.changed[k] && evictedAndPreserved(p.bindings[k], by) {
+		at.unknown = append(at.unknown, "whether it comes to a cluster from which what refers to it is being evicted, where it is preserved")
+	}
 	if at.binding == nil {
 		at.binding = scope.BindingIn(at.template.GetNamespace()).New()
 	}
