@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -107,6 +108,19 @@ func TestPlan_Namespaces(t *testing.T) {
 			}
 			return out
 		}, "", "no policy selects, and no cluster gets: ConfigMap kube-system/settings, Deployment kube-system/web"},
+		"a namespace with a StatefulSet that has claims is deleted": {func(t testing.TB) *World {
+			w := world(t)
+			w.Interpreter = whole{}
+			w.Clusters[0].Status.APIEnablements = append(w.Clusters[0].Status.APIEnablements, clusterv1alpha1.APIEnablement{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "statefulsets", Kind: "StatefulSet"}}})
+			w.Templates = []*unstructured.Unstructured{object(t, "{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: ns, name: db, uid: db}, spec: {replicas: 1, volumeClaimTemplates: [{metadata: {name: data}}]}}")}
+			w = w.copied()
+			if err := Store(object(t, "{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {namespace: ns, name: p}, spec: {resourceSelectors: [{apiVersion: apps/v1, kind: StatefulSet}], placement: {clusterAffinity: {clusterNames: [m1]}}}}"))(w); err != nil {
+				t.Fatal(err)
+			}
+			return propagatedIn(t, w)
+		}, func(*testing.T) []Change { return []Change{ns("ns")} },
+			"Namespace ns m1 keep 0->0  it has the storage of StatefulSet ns/db, which stays\nNamespace ns m2 " + deleted + "\nNamespace ns m3 " + deleted +
+				"\nStatefulSet ns/db policy \"PropagationPolicy ns/p\"->\"\"\nStatefulSet ns/db m1 delete 1->0  the template is deleted", ""},
 		"a CustomResourceDefinition is deleted with its objects": {func(t testing.TB) *World {
 			w := world(t)
 			w.Clusters[0].Status.APIEnablements = append(w.Clusters[0].Status.APIEnablements, clusterv1alpha1.APIEnablement{

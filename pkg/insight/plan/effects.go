@@ -191,7 +191,7 @@ func (c *comparison) compare(before, after map[key]*state) {
 	for i, k := range keys {
 		objects[i] = c.object(all[k].template, before[k], after[k])
 	}
-	keepNamespaces(objects)
+	keepNamespaces(objects, withClaims(all))
 	for i, k := range keys {
 		o := objects[i]
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep && c.Action != ActionRefuse })
@@ -210,14 +210,30 @@ func (c *comparison) compare(before, after map[key]*state) {
 	c.out.Summary.Clusters = len(c.clusters)
 }
 
-// keepNamespaces keeps namespaces in clusters in which objects stay.
-func keepNamespaces(objects []Object) {
+// withClaims returns the StatefulSets whose claims stay when they are deleted.
+func withClaims(states map[key]*state) map[string]bool {
+	out := map[string]bool{}
+	for k, s := range states {
+		goes, _, _ := unstructured.NestedString(s.template.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+		if _, found, _ := unstructured.NestedSlice(s.template.Object, "spec", "volumeClaimTemplates"); found && goes != "Delete" && k.Kind == "StatefulSet" {
+			out[k.namespace+"/"+k.name] = true
+		}
+	}
+	return out
+}
+
+// keepNamespaces keeps namespaces in clusters in which objects stay, and the storage of StatefulSets with claims.
+func keepNamespaces(objects []Object, claims map[string]bool) {
 	stay := map[[2]string]string{} // by namespace and cluster
 	for i := range objects {
 		o := &objects[i]
 		for j := range o.Clusters {
-			if at := [2]string{o.Namespace, o.Clusters[j].Name}; o.Clusters[j].Action == ActionKeep && stay[at] == "" {
+			at, c := [2]string{o.Namespace, o.Clusters[j].Name}, &o.Clusters[j]
+			switch {
+			case c.Action == ActionKeep && stay[at] == "":
 				stay[at] = o.Object.String()
+			case o.Kind == "StatefulSet" && c.Action == ActionDelete && c.Before > 0 && claims[o.Namespace+"/"+o.Name]:
+				stay[at] = "the storage of " + o.Object.String()
 			}
 		}
 	}
