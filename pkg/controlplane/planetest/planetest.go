@@ -136,11 +136,10 @@ func Templates(tb testing.TB, mgr manager.Manager) *templates.Store {
 	disc, err1 := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	dyn, err2 := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	apis, err3 := templates.ParseAPIs("")
-	namespaces, err4 := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2, err3); err != nil {
 		tb.Fatal(err)
 	}
 	return templates.New(templates.Config{
-		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
+		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: propagation.DefaultNamespaces(),
 	})
 }

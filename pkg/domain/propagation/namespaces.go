@@ -36,6 +36,11 @@ func ParseNamespaces(patterns []string) (*Namespaces, error) {
 	return out, nil
 }
 
+// DefaultNamespaces returns the namespaces that are skipped by default.
+func DefaultNamespaces() *Namespaces {
+	return &Namespaces{patterns: []*regexp.Regexp{regexp.MustCompile("^" + DefaultSkippedNamespaces + "$")}}
+}
+
 // Contains reports whether the namespace is in the set. The namespace of a
 // cluster-scoped object is empty and is tested like any other.
 func (n *Namespaces) Contains(namespace string) bool {

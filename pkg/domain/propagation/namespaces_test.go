@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 func TestParseNamespaces(t *testing.T) {
@@ -27,6 +28,11 @@ func TestParseNamespaces(t *testing.T) {
 	}
 	if none, err := ParseNamespaces(nil); err != nil || none.Syncs(build.Object("v1", "Namespace", "", "kube-node-lease")) {
 		t.Errorf("clusters get a namespace that they have of their own, %v", err)
+	}
+	for _, namespace := range []string{"kube-system", "kubeflow", "default", "karmada-system", "team"} {
+		if DefaultNamespaces().Contains(namespace) != names.SkippedByDefault(namespace) {
+			t.Errorf("%s is skipped by one default only", namespace)
+		}
 	}
 	if _, err := ParseNamespaces([]string{"("}); err == nil || !strings.HasPrefix(err.Error(), "Invalid namespace regular expression") {
 		t.Errorf("got error %v", err)

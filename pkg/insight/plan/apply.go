@@ -273,9 +273,5 @@ func Kinds(manifests []*unstructured.Unstructured) []schema.GroupKind {
 // NewWorld returns the world of contents. The error is that a customization cannot be loaded.
 func NewWorld(c *snapshot.Contents) (*World, error) {
 	in, err := interpreter.NewOffline(c.Customizations)
-	if err != nil {
-		return nil, err
-	}
-	skipped, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
-	return &World{Contents: *c, Interpreter: in, Skipped: skipped}, err
+	return &World{Contents: *c, Interpreter: in, Skipped: propagation.DefaultNamespaces()}, err
 }

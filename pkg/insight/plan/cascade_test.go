@@ -24,11 +24,7 @@ func inNamespaces(t testing.TB, w *World) *World {
 	for _, name := range []string{"default", "kube-system", "kube-public", "karmada-system", "karmada-es-m1"} {
 		w.Templates = append(w.Templates, object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+"}}"))
 	}
-	skipped, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Skipped = skipped
+	w.Skipped = propagation.DefaultNamespaces()
 	return w
 }
 

@@ -194,8 +194,7 @@ func (f *Facts) Namespace() bool { return f.Template.GroupVersionKind() == names
 
 // synced returns all clusters for a namespace that they get without a policy.
 func (f *Facts) synced() []workv1alpha2.TargetCluster {
-	skipped, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
-	if err != nil || !f.Namespace() || !skipped.Syncs(f.Template) {
+	if !f.Namespace() || !propagation.DefaultNamespaces().Syncs(f.Template) {
 		return nil
 	}
 	var out []workv1alpha2.TargetCluster

@@ -27,7 +27,7 @@ func (e *explainer) namespace() (s *Stage, problem *finding, without bool) {
 	case names.SkippedByDefault(name):
 		return nil, found(NamespaceSkipped, "", "not created in clusters: karmada-controller-manager skips it, by --skipped-propagating-namespaces"), true
 	case e.Template.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel] != "":
-		return nil, found(NamespaceSkipped, e.program+" label namespace "+name+" "+policyv1alpha1.NamespaceSkipAutoPropagationLabel+"-", "not created in clusters: its label %s says so", policyv1alpha1.NamespaceSkipAutoPropagationLabel), true
+		return nil, found(NamespaceSkipped, e.program+" label namespace "+name+" "+policyv1alpha1.NamespaceSkipAutoPropagationLabel+"-", "not created in clusters, by its label %s", policyv1alpha1.NamespaceSkipAutoPropagationLabel), true
 	}
 	return nil, found(Unreadable, "ask for the ClusterRole "+names.InsightRole, "every cluster gets it; which clusters there are cannot be read"), true
 }

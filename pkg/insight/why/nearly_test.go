@@ -95,7 +95,7 @@ func TestTemplate_Healthy(t *testing.T) {
 			f.Template = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}}}
 			f.Template.SetLabels(map[string]string{policyv1alpha1.NamespaceSkipAutoPropagationLabel: "true"})
 			f.Binding = nil
-		}, NamespaceSkipped, "Namespace team: not created in clusters: its label namespace.karmada.io/skip-auto-propagation says so", "karmadactl label namespace team namespace.karmada.io/skip-auto-propagation-"},
+		}, NamespaceSkipped, "Namespace team: not created in clusters, by its label namespace.karmada.io/skip-auto-propagation", "karmadactl label namespace team namespace.karmada.io/skip-auto-propagation-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template, o := world()

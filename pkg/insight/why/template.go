@@ -264,7 +264,7 @@ func (e *explainer) working() string {
 	case !e.Ruled && e.healthyTargets() < len(targets):
 		return "applied and Ready " + where + "; there are no rules for the health of its kind"
 	case e.object.APIVersion == "apps/v1" && field("spec", "replicas") == 0 && e.object.Kind != "DaemonSet":
-		return "it has 0 replicas, as its template says; applied " + where
+		return "it has 0 replicas, as its template; applied " + where
 	}
 	return "applied and healthy " + where
 }

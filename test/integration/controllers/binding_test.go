@@ -136,8 +136,7 @@ func (p *bindingPlane) start() {
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return countingWrites{next, p.writes} })
 	var store *templates.Store
-	namespaces, err := propagation.ParseNamespaces([]string{propagation.DefaultSkippedNamespaces})
-	p.must(err)
+	namespaces := propagation.DefaultNamespaces()
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)
 		e := env.New(mgr)
