@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
@@ -54,6 +55,21 @@ func TestPlan_Namespaces(t *testing.T) {
 			everywhere(deleted) + "\n" + webDeleted, ""},
 		"a namespace with preserved objects is deleted": {preserving, func(*testing.T) []Change { return []Change{ns("ns")} },
 			"Namespace ns m1 keep 0->0  it has ConfigMap ns/settings, which stays\nNamespace ns m2 keep 0->0  it has ConfigMap ns/settings, which stays\nNamespace ns m3 " + deleted + "\n" + strings.NewReplacer("delete 0->0  the template is deleted", "keep 0->0  what requires it is preserved", "delete 2->0  the template is deleted", "keep 2->0  its policy preserves it").Replace(webDeleted), ""},
+		"a namespace with an object that is being evicted and preserved is deleted": {func(t testing.TB) *World {
+			w := world(t).copied()
+			if err := Store(object(t, preserves(webPolicy("m1", ""))))(w); err != nil {
+				t.Fatal(err)
+			}
+			w = propagatedIn(t, w)
+			for _, b := range w.Bindings {
+				if spec := b.GetSpec(); spec.Clusters != nil {
+					spec.Clusters, spec.GracefulEvictionTasks = nil, []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", Replicas: new(int32(4)), Producer: eviction.ProducerTaintManager}}
+				}
+			}
+			w.Clusters[0].Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+			return w
+		}, func(*testing.T) []Change { return []Change{ns("ns")} },
+			"Namespace ns m1 keep 0->0  it has Deployment ns/web, which stays\nNamespace ns m2 " + deleted + "\nNamespace ns m3 " + deleted + "\nDeployment ns/web policy \"PropagationPolicy ns/web\"->\"\"", ""},
 		"a namespace with a protected object is deleted": {func(t testing.TB) *World {
 			w := propagated(t)
 			for _, u := range w.Templates {

@@ -8,8 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -191,7 +194,7 @@ func (c *comparison) compare(before, after map[key]*state) {
 	for i, k := range keys {
 		objects[i] = c.object(all[k].template, before[k], after[k])
 	}
-	keepNamespaces(objects, withClaims(all))
+	keepNamespaces(objects, c.leftBehind(keys, before), withClaims(all))
 	for i, k := range keys {
 		o := objects[i]
 		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep && c.Action != ActionRefuse })
@@ -222,9 +225,35 @@ func withClaims(states map[key]*state) map[string]bool {
 	return out
 }
 
-// keepNamespaces keeps namespaces in clusters in which objects stay, and the storage of StatefulSets with claims.
-func keepNamespaces(objects []Object, claims map[string]bool) {
-	stay := map[[2]string]string{} // by namespace and cluster
+// leftBehind returns an object, by namespace and cluster, that a binding has left, or is leaving, and that is preserved there.
+func (c *comparison) leftBehind(keys []key, before map[key]*state) map[[2]string]string {
+	out := map[[2]string]string{}
+	for _, k := range keys {
+		b := c.old.bindings[k]
+		if b == nil || k.namespace == "" {
+			continue
+		}
+		spec, left := b.GetSpec(), sets.New[string]()
+		for i := range spec.GracefulEvictionTasks {
+			left.Insert(spec.GracefulEvictionTasks[i].FromCluster)
+		}
+		for i := range spec.RequiredBy { // what refers to it is being evicted where it is not a target any more
+			left = left.Union(scope.Names(spec.RequiredBy[i].Clusters))
+		}
+		for _, cluster := range c.old.Clusters {
+			// Without a policy that preserves it, it is preserved only where it has been.
+			was := left.Has(cluster.Name) || !ptr.Deref(spec.PreserveResourcesOnDeletion, false)
+			if was && target(before[k], cluster.Name) == nil && dependency.Preserves(b, cluster.Name) {
+				out[[2]string{k.namespace, cluster.Name}] = k.String()
+			}
+		}
+	}
+	return out
+}
+
+// keepNamespaces keeps namespaces in clusters in which objects stay: those that are there already, those that a change leaves there, and the
+// storage of StatefulSets with claims.
+func keepNamespaces(objects []Object, stay map[[2]string]string, claims map[string]bool) {
 	for i := range objects {
 		o := &objects[i]
 		for j := range o.Clusters {
