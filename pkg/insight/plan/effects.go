@@ -391,7 +391,7 @@ func (c *comparison) remove(out *Cluster, before, after, leaving *state, o *Obje
 	if old, err := c.overridden(c.old, out.old); err == nil {
 		out.Before = replicasIn(old, out.Before)
 	}
-	if refusal := refused(before, out.Name); out.Action == ActionDelete && refusal != "" {
+	if refusal, present := refused(before, out.Name); out.Action == ActionDelete && refusal != "" && !present {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", out.Name, refusal))
 	}
 }
@@ -445,7 +445,7 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
 	other := was.binding.GetSpec().ConflictResolution != after.binding.GetSpec().ConflictResolution
-	if refusal := refused(was, out.Name); (other || len(out.Fields) > 0) && refusal != "" {
+	if refusal, _ := refused(was, out.Name); (other || len(out.Fields) > 0) && refusal != "" {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
 	}
 	return len(out.Fields) > 0
@@ -462,14 +462,15 @@ func isData(u *unstructured.Unstructured, field string) bool {
 	return u.GetKind() == "Secret" && (field == "data" || field == "stringData")
 }
 
-// refused returns why a cluster does not apply an object now; empty if it does, or if that is not known.
-func refused(s *state, cluster string) string {
+// refused returns why a cluster does not apply an object now, empty if it does, or if that is not known; and whether the cluster has an
+// earlier one all the same, whose status it reports.
+func refused(s *state, cluster string) (why string, present bool) {
 	for _, item := range s.binding.GetStatus().AggregatedStatus {
 		if item.ClusterName == cluster && !item.Applied {
-			return item.AppliedMessage
+			return item.AppliedMessage, item.Status != nil
 		}
 	}
-	return ""
+	return "", false
 }
 
 // rendered reports whether the objects of a binding are rendered again, whatever becomes of its template: it gets other targets, or what
