@@ -447,10 +447,10 @@ func evictedAndPreserved(before workv1alpha2.Binding, b *workv1alpha2.ResourceBi
 	return before != nil && slices.ContainsFunc(before.GetSpec().GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return dependency.Preserves(b, t.FromCluster) })
 }
 
-// dependencies returns the objects that follow a template. The binding of one that no policy has does not change, for which the controller of
-// dependencies waits: those follow that it recorded last.
+// dependencies returns the objects that follow a template. One that no policy has, or that its policy keeps, stays as it was delivered: those
+// follow that were recorded last.
 func (p *planner) dependencies(k key, s *state) (out []configv1alpha1.DependentObjectReference, err error) {
-	if b := p.bindings[k]; b != nil && s.policy == nil && b.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation] != "" {
+	if b := p.bindings[k]; b != nil && (s.policy == nil || s.kept) && b.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation] != "" {
 		return out, json.Unmarshal([]byte(b.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation]), &out)
 	}
 	return p.Interpreter.GetDependencies(s.template)

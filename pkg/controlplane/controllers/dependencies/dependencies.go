@@ -29,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Component is the name of the controller and the source of its events.
@@ -105,7 +106,7 @@ func (r *reconciler) follow(ctx context.Context, b *workv1alpha2.ResourceBinding
 	if err != nil {
 		return err
 	}
-	deps, err := r.resolver.dependencies(obj)
+	deps, err := r.dependencies(b, obj)
 	if err != nil {
 		r.events.notInterpreted(obj, err)
 		return err
@@ -125,6 +126,15 @@ func (r *reconciler) follow(ctx context.Context, b *workv1alpha2.ResourceBinding
 	changed, err := r.distribute(ctx, b, deps)
 	r.events.distributed(b, changed, errors.Join(append([]error{err}, refused...)...))
 	return err
+}
+
+// dependencies returns what the template of a binding refers to. What a policy released stays in the clusters as it was delivered, and with it
+// what that refers to.
+func (r *reconciler) dependencies(b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	if deps := recorded(b); len(deps) > 0 && scope.Released(b) {
+		return deps, nil
+	}
+	return r.resolver.dependencies(obj)
 }
 
 // distribute attaches the bindings of the dependencies and detaches those that are no

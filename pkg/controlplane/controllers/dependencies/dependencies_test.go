@@ -91,7 +91,7 @@ func bindingOf(template string, clusters ...string) *workv1alpha2.ResourceBindin
 	b := &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: template + "-deployment", UID: types.UID("uid-binding-" + template),
-			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-" + template},
+			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-" + template, policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-policy"},
 		},
 		Spec: workv1alpha2.ResourceBindingSpec{
 			Resource:      workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: template},
@@ -311,6 +311,7 @@ func TestReconcile_BindingOfAPolicyKeepsItsOwn(t *testing.T) {
 func TestReconcile_ReleasedBindingFollowsItsTemplate(t *testing.T) {
 	released := bindingOf("conf", "m9")
 	released.Name = "conf-configmap"
+	delete(released.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
 	released.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf", UID: "uid-conf", ResourceVersion: "5"}
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), released)
 	h.reconcile("nginx-deployment")
@@ -322,6 +323,32 @@ func TestReconcile_ReleasedBindingFollowsItsTemplate(t *testing.T) {
 	h.reconcile("nginx-deployment")
 	if got := h.binding("conf-configmap").Spec; got.Resource.ResourceVersion != "6" || got.Placement == nil || len(got.RequiredBy) != 1 {
 		t.Errorf("the binding is %+v", got)
+	}
+}
+
+// What a policy released keeps the dependencies with which it was delivered, whatever its template refers to by now and whoever asks again.
+func TestReconcile_WhatIsReleasedKeepsItsDependencies(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf"), configMap("more")}, bindingOf("nginx", "m1"))
+	h.reconcile("nginx-deployment")
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel) })
+	store := templatestest.New(t, []*unstructured.Unstructured{deployment("nginx", "more"), configMap("conf"), configMap("more")}).Store
+	h.r.store, h.r.resolver.store = store, store
+	h.reconcile("nginx-deployment")
+	attached := func() (out []string) {
+		for _, b := range memory.List[*workv1alpha2.ResourceBindingList](h.Env).Items {
+			if len(b.Spec.RequiredBy) > 0 {
+				out = append(out, b.Name)
+			}
+		}
+		return out
+	}
+	if got := attached(); len(got) != 1 || got[0] != "conf-configmap" {
+		t.Errorf("released: %v", got)
+	}
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = "id-other" })
+	h.reconcile("nginx-deployment")
+	if got := attached(); len(got) != 1 || got[0] != "more-configmap" {
+		t.Errorf("with another policy: %v", got)
 	}
 }
 
