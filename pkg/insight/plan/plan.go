@@ -56,6 +56,8 @@ type state struct {
 	unknown []string
 	// follows are the templates that it follows as a dependency.
 	follows []string
+	// either are clusters of which some are targets, which the UID of the template decides.
+	either []string
 	// kept reports whether the policy that has it does not select it any more, and was not changed: it keeps the template, whose changes do
 	// not reach the clusters.
 	kept bool
@@ -278,14 +280,17 @@ func (p *planner) placeNew(s *state) {
 	other.binding.GetSpec().Resource.UID = uidOf(replicas.NameDescending)
 	p.place(s)
 	p.place(&other)
-	var differ []string
-	for _, t := range s.binding.GetSpec().Clusters {
-		if !slices.ContainsFunc(other.binding.GetSpec().Clusters, func(o workv1alpha2.TargetCluster) bool { return o.Name == t.Name && o.Replicas == t.Replicas }) {
-			differ = append(differ, t.Name)
+	differ, targets, others := sets.New[string](), s.binding.GetSpec().Clusters, other.binding.GetSpec().Clusters
+	s.either = sets.List(scope.Names(targets).SymmetricDifference(scope.Names(others)))
+	for _, pair := range [][2][]workv1alpha2.TargetCluster{{targets, others}, {others, targets}} {
+		for _, t := range pair[0] {
+			if !slices.ContainsFunc(pair[1], func(o workv1alpha2.TargetCluster) bool { return o.Name == t.Name && o.Replicas == t.Replicas }) {
+				differ.Insert(t.Name)
+			}
 		}
 	}
 	if len(differ) > 0 {
-		s.unknown = append(s.unknown, fmt.Sprintf("which of the clusters %s get one replica more: its UID decides", strings.Join(differ, ", ")))
+		s.unknown = append(s.unknown, fmt.Sprintf("which of the clusters %s get one replica more: its UID decides", strings.Join(sets.List(differ), ", ")))
 	}
 }
 
@@ -510,6 +515,9 @@ func (p *planner) leave(states map[key]*state) {
 func (p *planner) attach(at, to *state, by *workv1alpha2.ResourceBinding) {
 	if k := keyOf(to.template); p.changed[k] && evictedAndPreserved(p.bindings[k], by) {
 		at.unknown = append(at.unknown, "whether it comes to a cluster from which what refers to it is being evicted, where it is preserved")
+	}
+	if len(to.either) > 0 {
+		at.unknown = append(at.unknown, fmt.Sprintf("to which of the clusters %s it follows %s: its UID decides", strings.Join(to.either, ", "), keyOf(to.template)))
 	}
 	if at.binding == nil {
 		at.binding = scope.BindingIn(at.template.GetNamespace()).New()

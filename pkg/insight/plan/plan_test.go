@@ -276,6 +276,11 @@ func TestPlan(t *testing.T) {
 			return []Change{Delete(deployment, "ns", "web"), Store(object(t, strings.NewReplacer("replicas: 4", "replicas: 3", ", uid: web", "").Replace(web))), Store(object(t, webPolicy("m1, m2", "")))}
 		}, "ConfigMap ns/settings m1 create 0->0\nConfigMap ns/settings m2 create 0->0\nDeployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 create 0->2\n" +
 			"Deployment ns/web m2 create 0->1\nDeployment ns/web unknown: which of the clusters m1, m2 get one replica more: its UID decides"},
+		"one replica for two clusters": {world, func(t *testing.T) []Change {
+			return []Change{Delete(deployment, "ns", "web"), Store(object(t, strings.NewReplacer("replicas: 4", "replicas: 1", ", uid: web", "").Replace(web))), Store(object(t, webPolicy("m1, m2", "")))}
+		}, "ConfigMap ns/settings m1 create 0->0\nConfigMap ns/settings unknown: to which of the clusters m1, m2 it follows Deployment ns/web: its UID decides\n" +
+			"Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 create 0->1\n" +
+			"Deployment ns/web unknown: which of the clusters m1, m2 get one replica more: its UID decides"},
 		"the first policy of a plan keeps the template": {world, func(t *testing.T) []Change {
 			other := strings.NewReplacer("name: web, labels: {propagationpolicy.karmada.io/permanent-id: web}", "name: other", "spec: {", "spec: {priority: 9, ").Replace(webPolicy("m3", ""))
 			return []Change{Store(object(t, webPolicy("m1, m2", ""))), Store(object(t, other))}
