@@ -456,8 +456,12 @@ func (p *truth) compare(t *testing.T, c truthChange) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s\nbindings:\n%s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working,
-		must(t, "get", "resourcebindings", "-n", p.ns, "-o", "yaml"))
+	works := ""
+	for _, name := range p.clusters {
+		works += ctl("", "get", "works", "-n", "karmada-es-"+name, "-o", "yaml").out + ctl("", "get", "all,configmaps", "-n", p.ns, "-C", name, "-o", "yaml").out
+	}
+	return fmt.Sprintf("planned:\n  %s\nhappened:\n  %s\nunder way: %s\nbindings:\n%s\nworks, and objects of clusters:\n%s", strings.Join(want, "\n  "), strings.Join(got, "\n  "), working,
+		must(t, "get", "resourcebindings", "-n", p.ns, "-o", "yaml"), works)
 }
 
 // clean deletes what policies left in clusters, as an administrator would, and reports whether there was anything: plan does not know it.

@@ -125,6 +125,7 @@ func (p *truth) quiet(t *testing.T) map[string]*unstructured.Unstructured {
 func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured, working string) {
 	t.Helper()
 	out = map[string]*unstructured.Unstructured{}
+	left := map[string]bool{} // clusters with objects that a policy left there
 	read := func(from dynamic.Interface, cluster string) {
 		for _, resource := range truthKinds {
 			list, err := from.Resource(resource).Namespace(p.ns).List(context.Background(), metav1.ListOptions{})
@@ -138,6 +139,7 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 					continue
 				}
 				if cluster != "" {
+					left[cluster] = left[cluster] || u.GetLabels()[workv1alpha2.ManagedByKarmadaLabel] == ""
 					strip(u)
 				}
 				out[cluster+" "+u.GetKind()+"/"+u.GetName()] = u
@@ -158,9 +160,9 @@ func (p *truth) observe(t *testing.T) (out map[string]*unstructured.Unstructured
 			p.evicted[fmt.Sprintf("Namespace/%s-b in %v:", p.ns, task.(map[string]any)["fromCluster"])] = true
 		}
 	}
-	for cluster, c := range p.members { // claims of StatefulSets that were there keep the namespace, which a plan says of each
+	for cluster, c := range p.members { // claims of StatefulSets that were there, and what was left, keep the namespace, which a plan says of each
 		claims, err := c.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}).Namespace(p.ns).List(context.Background(), metav1.ListOptions{})
-		p.evicted["Namespace/"+p.ns+" in "+cluster+":"] = err == nil && len(claims.Items) > 0
+		p.evicted["Namespace/"+p.ns+" in "+cluster+":"] = left[cluster] || err == nil && len(claims.Items) > 0
 	}
 	for _, name := range []string{p.ns, p.ns + "-b"} {
 		readNamespace := func(from dynamic.Interface, cluster string) {
