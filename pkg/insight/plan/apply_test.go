@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
@@ -216,10 +217,14 @@ func TestPlan_WhatAClusterRefusesIsUnknown(t *testing.T) {
 	delivered := &w.Bindings[0].GetStatus().AggregatedStatus[0]
 	for status, want := range map[*runtime.RawExtension]bool{nil: true, {Raw: []byte(`{"readyReplicas":2}`)}: false} {
 		delivered.Status = status // the cluster has an earlier one
-		e, err = Plan(w, []Change{Delete(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "web")})
+		e, err := Plan(w, []Change{Delete(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "web")})
 		if err != nil || strings.Contains(lines(e), "whether cluster m1 has it") != want || !strings.Contains(lines(e), "Deployment ns/web m1 delete") {
 			t.Errorf("with the status %v: %s, %v", status, lines(e), err)
 		}
+	}
+	delivered.Status, delivered.AppliedMessage = nil, "spec.selector of Deployment ns/web "+manifest.Unchangeable+" m1."
+	if e, err = Plan(w, []Change{Delete(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "ns", "web")}); err != nil || strings.Contains(lines(e), "unknown") {
+		t.Errorf("with an immutable field: %s, %v", lines(e), err)
 	}
 }
 

@@ -70,6 +70,19 @@ func TestPlan_Namespaces(t *testing.T) {
 			return w
 		}, func(*testing.T) []Change { return []Change{ns("ns")} },
 			"Namespace ns m1 keep 0->0  it has Deployment ns/web, which stays\nNamespace ns m2 " + deleted + "\nNamespace ns m3 " + deleted + "\nDeployment ns/web policy \"PropagationPolicy ns/web\"->\"\"", ""},
+		"a namespace is deleted, and a policy of the cluster that preserves selects what is in it": {func(t testing.TB) *World {
+			w := world(t).copied()
+			for _, p := range []string{
+				webPolicy("m1, m2", ""),
+				"{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterPropagationPolicy, metadata: {name: all}, spec: {preserveResourcesOnDeletion: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {}}}",
+			} {
+				if err := Store(object(t, p))(w); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return propagatedIn(t, w)
+		}, func(*testing.T) []Change { return []Change{ns("ns")} },
+			everywhere(deleted) + "\n" + webDeleted + "\nDeployment ns/web unknown: whether it stays in its clusters: ClusterPropagationPolicy all may take it over before it is deleted", ""},
 		"a namespace with a protected object is deleted": {func(t testing.TB) *World {
 			w := propagated(t)
 			for _, u := range w.Templates {

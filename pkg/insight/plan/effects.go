@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
@@ -332,12 +333,28 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 		o.PolicyAfter, o.Unknown = "", append(o.Unknown, "whether it exists: you may not read it")
 		return o
 	}
+	if other := c.heir(before); after == nil && other != nil {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether it stays in its clusters: %s may take it over before it is deleted", keyOfPolicy(other)))
+	}
 	for _, name := range clusterNames(before, after) {
 		if cluster, changes := c.cluster(name, before, after, leaving, &o); changes {
 			o.Clusters = append(o.Clusters, cluster)
 		}
 	}
 	return o
+}
+
+// heir returns the policy that takes a template over when its policy is deleted, and preserves otherwise; nil for none. If both are deleted, in
+// which order is not known.
+func (c *comparison) heir(before *state) policyv1alpha1.Policy {
+	if before == nil || before.policy == nil || c.next.policies[keyOfPolicy(before.policy)] != nil {
+		return nil
+	}
+	preserves := func(p policyv1alpha1.Policy) bool { return ptr.Deref(p.PropagationSpec().PreserveResourcesOnDeletion, false) }
+	if other := c.next.bestOf(before.template); other != nil && preserves(other) != preserves(before.policy) {
+		return other
+	}
+	return nil
 }
 
 // cluster compares what a cluster has of a template.
@@ -463,11 +480,11 @@ func isData(u *unstructured.Unstructured, field string) bool {
 }
 
 // refused returns why a cluster does not apply an object now, empty if it does, or if that is not known; and whether the cluster has an
-// earlier one all the same, whose status it reports.
+// earlier one all the same, whose status it reports, or which it refuses to change.
 func refused(s *state, cluster string) (why string, present bool) {
 	for _, item := range s.binding.GetStatus().AggregatedStatus {
 		if item.ClusterName == cluster && !item.Applied {
-			return item.AppliedMessage, item.Status != nil
+			return item.AppliedMessage, item.Status != nil || strings.Contains(item.AppliedMessage, manifest.Unchangeable)
 		}
 	}
 	return "", false
