@@ -7,9 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Unchangeable is a part of the message about an object that a cluster refuses to change: it has an earlier version of it.
-const Unchangeable = "cannot be changed in cluster"
-
 // Immutable returns the field of an object that API servers refuse to change to that of the next version; nil if they change all. It knows
 // the kinds of Kubernetes, as of 1.36, that workloads consist of.
 func Immutable(before, next *unstructured.Unstructured) Path {

@@ -350,7 +350,9 @@ func (c *comparison) heir(before *state) policyv1alpha1.Policy {
 	if before == nil || before.policy == nil || c.next.policies[keyOfPolicy(before.policy)] != nil {
 		return nil
 	}
-	preserves := func(p policyv1alpha1.Policy) bool { return ptr.Deref(p.PropagationSpec().PreserveResourcesOnDeletion, false) }
+	preserves := func(p policyv1alpha1.Policy) bool {
+		return ptr.Deref(p.PropagationSpec().PreserveResourcesOnDeletion, false)
+	}
 	if other := c.next.bestOf(before.template); other != nil && preserves(other) != preserves(before.policy) {
 		return other
 	}
@@ -408,8 +410,8 @@ func (c *comparison) remove(out *Cluster, before, after, leaving *state, o *Obje
 	if old, err := c.overridden(c.old, out.old); err == nil {
 		out.Before = replicasIn(old, out.Before)
 	}
-	if refusal, present := refused(before, out.Name); out.Action == ActionDelete && refusal != "" && !present {
-		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, which it does not apply now: %s", out.Name, refusal))
+	if refusal := refused(before, out.Name); out.Action == ActionDelete && refusal != "" {
+		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s has it, and which version of it, which it does not apply now: %s", out.Name, refusal))
 	}
 }
 
@@ -462,7 +464,7 @@ func (c *comparison) update(out *Cluster, was, after *state, o *Object) bool {
 		out.Fields = slices.DeleteFunc(out.Fields, func(f string) bool { return f == "metadata.annotations."+corev1.LastAppliedConfigAnnotation })
 	}
 	other := was.binding.GetSpec().ConflictResolution != after.binding.GetSpec().ConflictResolution
-	if refusal, _ := refused(was, out.Name); (other || len(out.Fields) > 0) && refusal != "" {
+	if refusal := refused(was, out.Name); (other || len(out.Fields) > 0) && refusal != "" {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether cluster %s applies it, which it does not do now: %s", out.Name, refusal))
 	}
 	return len(out.Fields) > 0
@@ -479,15 +481,14 @@ func isData(u *unstructured.Unstructured, field string) bool {
 	return u.GetKind() == "Secret" && (field == "data" || field == "stringData")
 }
 
-// refused returns why a cluster does not apply an object now, empty if it does, or if that is not known; and whether the cluster has an
-// earlier one all the same, whose status it reports, or which it refuses to change.
-func refused(s *state, cluster string) (why string, present bool) {
+// refused returns why a cluster does not apply an object now; empty if it does, or if that is not known.
+func refused(s *state, cluster string) string {
 	for _, item := range s.binding.GetStatus().AggregatedStatus {
 		if item.ClusterName == cluster && !item.Applied {
-			return item.AppliedMessage, item.Status != nil || strings.Contains(item.AppliedMessage, manifest.Unchangeable)
+			return item.AppliedMessage
 		}
 	}
-	return "", false
+	return ""
 }
 
 // rendered reports whether the objects of a binding are rendered again, whatever becomes of its template: it gets other targets, or what

@@ -466,7 +466,7 @@ type ImmutableError struct {
 
 // Error implements error.
 func (e *ImmutableError) Error() string {
-	return fmt.Sprintf("%s of %s "+manifest.Unchangeable+" %s. To have the object made anew, with what depends on it, delete it there; "+
+	return fmt.Sprintf("%s of %s cannot be changed in cluster %s. To have the object made anew, with what depends on it, delete it there; "+
 		"else change the template back, or keep the member's value with a retention rule: %v", e.Field, e.Object, e.Cluster, e.Err)
 }
 
