@@ -78,18 +78,6 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	return nil
 }
 
-// wentBack records that the member was restored from an older copy of its store, and
-// starts a search.
-func (o *orphanSearch) wentBack(ctx context.Context, from, to string) {
-	if message, news := o.WentBack(from, to); news {
-		cluster := &clusterv1alpha1.Cluster{}
-		if err := o.agent.mgr.GetClient().Get(ctx, client.ObjectKey{Name: o.agent.options.ClusterName}, cluster); err == nil {
-			o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
-		}
-	}
-	o.request()
-}
-
 func (o *orphanSearch) request() {
 	select {
 	case o.trigger <- struct{}{}:
@@ -111,13 +99,20 @@ func (o *orphanSearch) searchOnce(ctx context.Context) (time.Duration, error) {
 	if !cluster.DeletionTimestamp.IsZero() || !o.agent.membership.serves(cluster) {
 		return orphanAgain, nil
 	}
-	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), o.agent.member, o.agent.options.ClusterName, true)
+	member, err := o.agent.Member(ctx, cluster)
+	if err != nil {
+		return orphanAgain, err
+	}
+	if restored := o.Open(member, o.request); restored != "" {
+		o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, restored)
+	}
+	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), member, o.agent.options.ClusterName, true)
 	if err != nil {
 		return orphanAgain, err
 	}
 	found, fresh := o.Observe(objects)
 	if len(found) > 0 && cluster.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] == orphans.Token(found) {
-		err := o.remove(ctx, cluster, found)
+		err := o.remove(ctx, member, cluster, found)
 		return orphans.Grace, err
 	}
 	if o.Publish(cluster.Name, found, fresh) {
@@ -141,9 +136,9 @@ func (o *orphanSearch) report(cluster *clusterv1alpha1.Cluster, found []orphans.
 }
 
 // remove deletes what a user confirmed.
-func (o *orphanSearch) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, found []orphans.Object) error {
+func (o *orphanSearch) remove(ctx context.Context, member orphans.API, cluster *clusterv1alpha1.Cluster, found []orphans.Object) error {
 	o.agent.log.Info("Deleting the objects without a work, as a user confirmed", "count", len(found), "objects", orphans.Summary(found))
-	if err := orphans.Delete(ctx, o.agent.member, found); err != nil {
+	if err := orphans.Delete(ctx, member, found); err != nil {
 		return err
 	}
 	o.agent.recorder.Event(cluster, corev1.EventTypeNormal, orphans.ReasonDeleted, fmt.Sprintf("%d objects without a work were deleted from the cluster: %s", len(found), orphans.Summary(found)))

@@ -19,8 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
-
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 const (
@@ -68,7 +66,7 @@ func newPlane(path, kubecontext, userAgent string, clk clock.Clock) (*plane, err
 		return nil, err
 	}
 	cfg.UserAgent = userAgent
-	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return access.NewRewind(base, p.dials.Load) })
+	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return newRewind(base, p.dials.Load) })
 	identity, err := identityOf(cfg)
 	if err != nil {
 		return nil, err

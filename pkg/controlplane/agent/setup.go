@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/utils/clock"
@@ -53,7 +52,7 @@ type agent struct {
 	log     logr.Logger
 	// kube is a client for leases and certificate requests of the control plane.
 	kube       kubernetes.Interface
-	member     *access.Member
+	member     *access.Single
 	membership *membership
 	retry      retrier
 
@@ -92,7 +91,7 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 		return nil, err
 	}
 	a.membership.memberConfig.Wrap(controllers.FenceOf(mgr).Wrap)
-	if a.member, err = access.NewMember(o.ClusterName, rest.CopyConfig(a.membership.memberConfig), nil); err != nil {
+	if a.member, err = access.NewSingle(o.ClusterName, a.membership.memberConfig, nil); err != nil {
 		return nil, err
 	}
 	if a.membership.member, err = member.NewMemberClient(a.membership.memberConfig); err != nil {
@@ -157,7 +156,7 @@ func (a *agent) run(ctx context.Context) error {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
 			Members: a, Interpreter: interpreter, Accept: a.membership.serves, Workers: o.WorkSyncs,
 			Retry:  controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
-			Events: a.events, EventMode: o.Events, Stuck: stuck, WentBack: func(_, from, to string) { lost.wentBack(ctx, from, to) },
+			Events: a.events, EventMode: o.Events, Stuck: stuck,
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
 	err = errors.Join(err, a.collect(ctx))
@@ -204,8 +203,8 @@ func ended(ctx context.Context, err error) error {
 }
 
 // Member returns the agent's own cluster.
-func (a *agent) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
-	return a.member, nil
+func (a *agent) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error) {
+	return a.member.Member(ctx, cluster)
 }
 
 // interpreter returns the interpreter once it has read the customizations of the
@@ -232,8 +231,12 @@ func (a *agent) rotate(ctx context.Context) error {
 		return nil
 	}
 	var store kubeconfigStore
-	err := a.retry.until(ctx, "Finding the kubeconfig of the control plane", func(ctx context.Context) (err error) {
-		store, err = openStore(ctx, a.options.plane, a.member.Core(), a.options.KubeconfigNamespace, a.options.ClusterName)
+	err := a.retry.until(ctx, "Finding the kubeconfig of the control plane", func(ctx context.Context) error {
+		member, err := a.Member(ctx, nil)
+		if err != nil {
+			return err
+		}
+		store, err = openStore(ctx, a.options.plane, member.Core(), a.options.KubeconfigNamespace, a.options.ClusterName)
 		return err
 	})
 	if err != nil {

@@ -72,8 +72,6 @@ type setup struct {
 	limits evictions.Limits
 	// conditions writes those of MultiClusterServices, so that each of the two controllers sees what the other wrote.
 	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
-	// wentBack is called when a cluster was found to be restored from an older copy.
-	wentBack func(cluster, from, to string)
 	// stuck are the objects that are stuck in clusters.
 	stuck execution.Stuck
 }
@@ -215,7 +213,7 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 	}
 	e.Members = pool
 	return &setup{
-		Env: e, options: o, interpreter: interp, skipped: namespaces, guard: guard, limits: limits, wentBack: func(string, string, string) {},
+		Env: e, options: o, interpreter: interp, skipped: namespaces, guard: guard, limits: limits,
 		conditions: status.For(e.Client, e.Live, e.Clock, func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions"),
 	}, nil
 }
@@ -223,7 +221,6 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 func (s *setup) execution(ctx context.Context, e *env.Env) error {
 	return execution.Setup(ctx, e.Manager, execution.Deps{
 		Members: e.Members, Interpreter: s.interpreter, Workers: e.WorkSyncs, EventMode: e.Events, ReadBindings: true, Stuck: &s.stuck,
-		WentBack: func(cluster, from, to string) { s.wentBack(cluster, from, to) },
 	})
 }
 
@@ -250,7 +247,6 @@ func (s *setup) clusterStatus(ctx context.Context, e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	s.wentBack = lost.WentBack
 	return clusterstatus.Setup(ctx, e.Manager, clusterstatus.Deps{
 		Members: e.Members, Frequency: o.StatusFrequency, Probed: s.guard.Observe,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,

@@ -7,22 +7,15 @@ import (
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
-
-// maxKept limits the projections of one type, in bytes: that is enough for some 200,000 pods.
-const maxKept = 64 << 20
 
 // pod has what is kept of a pod that is not terminated: assigned to a node, or waiting for one.
 type pod struct {
@@ -33,56 +26,38 @@ type pod struct {
 // cluster keeps what estimates need of the objects of a member.
 type cluster struct {
 	model       estimate.Model
-	nodes       *informer.Projection[estimate.Node]
-	pods        *informer.Projection[pod]
-	deployments *informer.Projection[estimate.Deployment]
-	sets        *informer.Projection[estimate.ReplicaSet]
+	nodes       *follow.Projection[estimate.Node]
+	pods        *follow.Projection[pod]
+	deployments *follow.Projection[estimate.Deployment]
+	sets        *follow.Projection[estimate.ReplicaSet]
 	// quotas is nil unless quotas count.
-	quotas *informer.Projection[estimate.Quota]
+	quotas *follow.Projection[estimate.Quota]
 
 	mu sync.Mutex
 	// waiting are the pods that no node accepts.
 	waiting map[types.NamespacedName]estimate.WaitingPod
 }
 
-func newCluster(m *access.Member, quotas bool) (*cluster, error) {
-	kube, err := kubernetes.NewForConfigAndClient(m.Config(), m.HTTP())
-	if err != nil {
-		return nil, fmt.Errorf("connecting to cluster %s: %w", m.Name(), err)
-	}
+func newCluster(m *access.Member, quotas bool) *cluster {
 	c := &cluster{waiting: map[types.NamespacedName]estimate.WaitingPod{}}
-	c.nodes = project(m, "nodes", views.Nodes(m), func(v *views.Node) (estimate.Node, error) { return estimate.NodeOf(v.Object()), nil }, nodeSize, c.nodeChanged)
-	c.pods = project(m, "pods", views.Pods(m, views.Selection{Phases: views.Running}),
-		func(v *views.Pod) (pod, error) { return podOf(v.Object()), nil }, podSize, c.podChanged)
-	deployments, sets := kube.AppsV1().Deployments(""), kube.AppsV1().ReplicaSets("")
-	c.deployments = project(m, "deployments", informer.Source{
-		Example: &appsv1.Deployment{}, Watch: deployments.Watch,
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return deployments.List(ctx, o)
-		},
-	}, estimate.DeploymentOf, func(*estimate.Deployment) int { return 300 }, nil)
-	c.sets = project(m, "replicasets", informer.Source{
-		Example: &appsv1.ReplicaSet{}, Watch: sets.Watch,
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return sets.List(ctx, o) },
-	}, estimate.ReplicaSetOf, func(*estimate.ReplicaSet) int { return 200 }, nil)
+	c.nodes = project(m, "nodes", follow.Nodes(m), func(v *follow.Node) (estimate.Node, error) { return estimate.NodeOf(v.Object()), nil }, nodeSize, c.nodeChanged)
+	c.pods = project(m, "pods", follow.Pods(m, follow.Selection{Phases: follow.Running}),
+		func(v *follow.Pod) (pod, error) { return podOf(v.Object()), nil }, podSize, c.podChanged)
+	c.deployments = project(m, "deployments", follow.Deployments(m), estimate.DeploymentOf, func(*estimate.Deployment) int { return 300 }, nil)
+	c.sets = project(m, "replicasets", follow.ReplicaSets(m), estimate.ReplicaSetOf, func(*estimate.ReplicaSet) int { return 200 }, nil)
 	if quotas {
-		all := kube.CoreV1().ResourceQuotas("")
-		c.quotas = project(m, "resourcequotas", informer.Source{
-			Example: &corev1.ResourceQuota{}, Watch: all.Watch,
-			List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
-		}, func(q *corev1.ResourceQuota) (estimate.Quota, error) { return estimate.QuotaOf(q), nil },
+		c.quotas = project(m, "resourcequotas", follow.ResourceQuotas(m), func(q *corev1.ResourceQuota) (estimate.Quota, error) { return estimate.QuotaOf(q), nil },
 			func(*estimate.Quota) int { return 500 }, nil)
 	}
-	return c, nil
+	return c
 }
 
 // project returns a projection of the objects of a source. changed may be nil.
-func project[O runtime.Object, T any](m *access.Member, what string, s informer.Source, of func(O) (T, error), size func(*T) int, changed func(key types.NamespacedName, old, now *T)) *informer.Projection[T] {
-	return informer.New(informer.Config[T]{
+func project[O runtime.Object, T any](m *access.Member, what string, s follow.Source, of func(O) (T, error), size func(*T) int, changed func(key types.NamespacedName, old, now *T)) *follow.Projection[T] {
+	return follow.New(follow.Config[T]{
 		Name: m.Name() + " " + what, Source: s,
-		Project: informer.From(func(obj O, _ *T) (T, error) { return of(obj) }),
+		Project: follow.From(func(obj O, _ *T) (T, error) { return of(obj) }),
 		Size:    func(v T) int { return size(&v) },
-		MaxSize: func() int { return maxKept },
 		Changed: changed,
 	})
 }
@@ -150,16 +125,19 @@ func (c *cluster) podChanged(key types.NamespacedName, old, now *pod) {
 
 // run watches the member until ctx ends.
 func (c *cluster) run(ctx context.Context) {
-	var wg sync.WaitGroup
-	wg.Go(func() { c.nodes.Run(ctx) })
-	wg.Go(func() { c.pods.Run(ctx) })
-	wg.Go(func() { c.deployments.Run(ctx) })
-	wg.Go(func() { c.sets.Run(ctx) })
-	if c.quotas != nil {
-		wg.Go(func() { c.quotas.Run(ctx) })
+	type followed interface {
+		Start(ctx context.Context)
+		Stop()
 	}
-	wg.Go(func() { c.report(ctx) })
-	wg.Wait()
+	all := []followed{c.nodes, c.pods, c.deployments, c.sets}
+	if c.quotas != nil {
+		all = append(all, c.quotas)
+	}
+	for _, p := range all {
+		p.Start(ctx)
+		defer p.Stop()
+	}
+	c.report(ctx)
 }
 
 // reportInterval is the time between two checks whether the member is read.
@@ -192,36 +170,19 @@ func (c *cluster) report(ctx context.Context) {
 	}
 }
 
-// reading is what the state of a projection is computed from.
-type reading interface {
-	HasSynced() bool
-	Failure() error
-}
-
-// state returns an error until the objects of a type were read once, and while they cannot be read.
-func state(what string, r reading) error {
-	if err := r.Failure(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if !r.HasSynced() {
-		return fmt.Errorf("%s are not read yet", what)
-	}
-	return nil
-}
-
 // ready returns an error while estimates cannot be made: before nodes, pods and quotas were read once, and while they
 // cannot be read.
 func (c *cluster) ready() error {
-	errs := []error{state("nodes", c.nodes), state("pods", c.pods)}
+	err := errors.Join(c.nodes.Ready(), c.pods.Ready())
 	if c.quotas != nil {
-		errs = append(errs, state("resourcequotas", c.quotas))
+		err = errors.Join(err, c.quotas.Ready())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // workloadsReady returns an error while unschedulable replicas cannot be counted.
 func (c *cluster) workloadsReady() error {
-	return errors.Join(state("pods", c.pods), state("deployments", c.deployments), state("replicasets", c.sets))
+	return errors.Join(c.pods.Ready(), c.deployments.Ready(), c.sets.Ready())
 }
 
 // facts returns what estimates are made from.

@@ -139,10 +139,7 @@ func start(t testing.TB, a *api, o *Options) (*server, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newCluster(m, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCluster(m, true)
 	options, err := serverOptions(o)
 	if err != nil {
 		t.Fatal(err)

@@ -38,10 +38,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	observed, err := newCluster(m, o.Gates.Enabled(gates.ResourceQuotaEstimate))
-	if err != nil {
-		return err
-	}
+	observed := newCluster(m, o.Gates.Enabled(gates.ResourceQuotaEstimate))
 	options, err := serverOptions(o)
 	if err != nil {
 		return err

@@ -14,13 +14,10 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 const (
-	// maxKept limits the names and labels of a member's pods, and of its nodes, in bytes.
-	maxKept = 64 << 20
 	// idleTimeout is how long objects are watched after the last request for usage. Autoscalers ask every 15 s.
 	idleTimeout = 10 * time.Minute
 	// firstObjectsTimeout is how long the first list of the objects of a member is waited for.
@@ -37,8 +34,8 @@ type cluster struct {
 	custom customCache
 	clock  clock.PassiveClock
 	cancel context.CancelFunc
-	// watch starts to watch objects, until the cluster is stopped.
-	watch func() *objects
+	// ctx is the life of the watches.
+	ctx context.Context //nolint:containedctx // they begin with the first request
 	// absent is why no request can be sent to the member. The other fields are not set then.
 	absent *absence
 
@@ -50,11 +47,8 @@ type cluster struct {
 // objects are the names and labels of the pods and nodes of a member, so that requests are sent only to the members that have
 // something to answer.
 type objects struct {
-	pods   *informer.Projection[labels.Set]
-	nodes  *informer.Projection[labels.Set]
-	since  time.Time
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	pods, nodes *follow.Projection[labels.Set]
+	since       time.Time
 }
 
 // newCluster returns a member. Its watches end with ctx.
@@ -62,21 +56,21 @@ func newCluster(ctx context.Context, clk clock.PassiveClock, member *access.Memb
 	ctx, cancel := context.WithCancel(ctx)
 	return &cluster{
 		member: member, rest: member.Core().RESTClient(), custom: customCache{clock: clk}, clock: clk, cancel: cancel,
-		watch: func() *objects { return watchObjects(ctx, member, clk.Now()) },
+		ctx: ctx,
 	}
 }
 
 // watchObjects watches the objects of a member until ctx ends.
 func watchObjects(ctx context.Context, member *access.Member, now time.Time) *objects {
-	ctx, cancel := context.WithCancel(ctx)
-	o := &objects{
-		pods:  labelsOf[*views.Pod](member.Name()+" pods", views.Pods(member, views.Selection{Phases: views.Running})),
-		nodes: labelsOf[*views.Node](member.Name()+" nodes", views.Nodes(member)), since: now, cancel: cancel,
+	return &objects{
+		pods:  watchLabels[*follow.Pod](ctx, member.Name()+" pods", follow.Pods(member, follow.Selection{Phases: follow.Running})),
+		nodes: watchLabels[*follow.Node](ctx, member.Name()+" nodes", follow.Nodes(member)), since: now,
 	}
-	for _, p := range []*informer.Projection[labels.Set]{o.pods, o.nodes} {
-		o.done.Go(func() { p.Run(ctx) })
-	}
-	return o
+}
+
+func (o *objects) stop() {
+	o.pods.Stop()
+	o.nodes.Stop()
 }
 
 // objects returns the objects of the member. The first request for usage starts to watch them.
@@ -85,7 +79,7 @@ func (c *cluster) objects() *objects {
 	defer c.mu.Unlock()
 	c.asked = c.clock.Now()
 	if c.watched == nil {
-		c.watched = c.watch()
+		c.watched = watchObjects(c.ctx, c.member, c.clock.Now())
 	}
 	return c.watched
 }
@@ -103,25 +97,23 @@ func (c *cluster) release() {
 	}
 	c.watched = nil
 	c.mu.Unlock()
-	idle.cancel()
-	idle.done.Wait()
+	idle.stop()
 }
 
-// labelsOf keeps the labels of the objects of a source.
-func labelsOf[O interface {
+// watchLabels keeps the labels of the objects of a source.
+func watchLabels[O interface {
 	runtime.Object
 	metav1.Object
-}](name string, from informer.Source) *informer.Projection[labels.Set] {
-	return informer.New(informer.Config[labels.Set]{
+}](ctx context.Context, name string, from follow.Source) *follow.Projection[labels.Set] {
+	return follow.Start(ctx, follow.Config[labels.Set]{
 		Name: name, Source: from,
-		Project: informer.From(func(obj O, old *labels.Set) (labels.Set, error) {
+		Project: follow.From(func(obj O, old *labels.Set) (labels.Set, error) {
 			if old != nil && labels.Equals(*old, obj.GetLabels()) {
 				return *old, nil
 			}
 			return obj.GetLabels(), nil
 		}),
-		Size:    sizeOf,
-		MaxSize: func() int { return maxKept },
+		Size: sizeOf,
 	})
 }
 
@@ -142,7 +134,7 @@ func (c *cluster) stop() {
 	watched := c.watched
 	c.mu.Unlock()
 	if watched != nil {
-		watched.done.Wait()
+		watched.stop()
 	}
 }
 
@@ -157,7 +149,7 @@ const (
 )
 
 // anyOf returns whether one of the objects is selected.
-func anyOf(objects *informer.Projection[labels.Set], s metricsapi.Selection) presence {
+func anyOf(objects *follow.Projection[labels.Set], s metricsapi.Selection) presence {
 	if !objects.HasSynced() {
 		return unknown
 	}
@@ -171,7 +163,7 @@ func anyOf(objects *informer.Projection[labels.Set], s metricsapi.Selection) pre
 }
 
 // one returns whether an object exists.
-func one(objects *informer.Projection[labels.Set], namespace, name string) presence {
+func one(objects *follow.Projection[labels.Set], namespace, name string) presence {
 	switch {
 	case objects.Get(types.NamespacedName{Namespace: namespace, Name: name}) != nil:
 		return present

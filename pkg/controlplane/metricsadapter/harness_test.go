@@ -151,7 +151,7 @@ func selection(namespace, selector string) metricsapi.Selection {
 	return metricsapi.Selection{Namespace: namespace, Labels: parsed, Fields: fields.Everything()}
 }
 
-// source returns the cluster of a metric.
-func source(m metav1.ObjectMeta) string {
+// clusterOf returns the cluster of a metric.
+func clusterOf(m metav1.ObjectMeta) string {
 	return m.Annotations["resource.karmada.io/query-from-cluster"]
 }

@@ -10,9 +10,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -27,6 +30,8 @@ const (
 	openWorkers = 8
 	// reopenInterval is how often the credentials of a cluster are compared with those of its connections.
 	reopenInterval = time.Minute
+	// maxClosed is the number of clusters that wait until they are opened again.
+	maxClosed = 1000
 	// maxRetryDelay is the longest delay before another attempt to open a cluster.
 	maxRetryDelay = 30 * time.Second
 )
@@ -44,11 +49,13 @@ type members struct {
 	pool     *access.Pool
 	client   client.Reader
 	clusters *lifetime.Registry[*cluster]
+	// closed has the clusters whose connections were closed: others are opened.
+	closed chan event.TypedGenericEvent[*clusterv1alpha1.Cluster]
 }
 
 // newMembers returns no members. Their watches end with ctx. reader is the cache of Clusters; with nil any may be opened.
 func newMembers(ctx context.Context, clk clock.PassiveClock, pool *access.Pool, reader client.Reader) *members {
-	return &members{ctx: ctx, clock: clk, pool: pool, client: reader, clusters: lifetime.New(reader, (*cluster).stop)}
+	return &members{ctx: ctx, clock: clk, pool: pool, client: reader, clusters: lifetime.New(reader, (*cluster).stop), closed: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], maxClosed)}
 }
 
 // setup adds the controller that opens and closes the clusters.
@@ -57,6 +64,7 @@ func (m *members) setup(mgr manager.Manager) error {
 	options.NeedLeaderElection = new(bool)
 	err := ctrl.NewControllerManagedBy(mgr).Named(component).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(controllers.Changed(lifetime.Changed))).
+		WatchesRawSource(source.Channel(m.closed, &handler.TypedEnqueueRequestForObject[*clusterv1alpha1.Cluster]{})).
 		WithOptions(options).Complete(m)
 	for _, f := range []controllers.Follower{m.pool, m.clusters} {
 		err = errors.Join(err, controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, f))
@@ -95,6 +103,12 @@ func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 func (m *members) open(ctx context.Context, object *clusterv1alpha1.Cluster, member *access.Member) {
 	c, ok := m.clusters.Open(ctx, object, member, func() *cluster {
 		log.FromContext(ctx).Info("Opened cluster", "Cluster", object.Name)
+		member.OnClose(func() {
+			select {
+			case m.closed <- event.TypedGenericEvent[*clusterv1alpha1.Cluster]{Object: object}:
+			default: // it is opened again after reopenInterval
+			}
+		})
 		return m.cluster(member)
 	})
 	if ok {

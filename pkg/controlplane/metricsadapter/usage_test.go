@@ -46,8 +46,8 @@ func TestUsage_PodsOfAllMembers(t *testing.T) {
 			var got []string
 			clusters := map[string]int{}
 			for _, p := range items {
-				got = append(got, p.Namespace+"/"+p.Name+" "+source(p.ObjectMeta))
-				clusters[source(p.ObjectMeta)] = 1
+				got = append(got, p.Namespace+"/"+p.Name+" "+clusterOf(p.ObjectMeta))
+				clusters[clusterOf(p.ObjectMeta)] = 1
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
@@ -72,7 +72,7 @@ func TestUsage_OneObject(t *testing.T) {
 	f.open(t)
 	u := &usage{f.requester}
 	pod, err := u.Pod(t.Context(), "default", "web-2")
-	if err != nil || source(pod.ObjectMeta) != "m2" || pod.Containers[0].Usage.Cpu().String() != "7m" {
+	if err != nil || clusterOf(pod.ObjectMeta) != "m2" || pod.Containers[0].Usage.Cpu().String() != "7m" {
 		t.Errorf("got %v, %v", pod, err)
 	}
 	_, err = u.Pod(t.Context(), "default", "web-1")
@@ -86,14 +86,14 @@ func TestUsage_OneObject(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	node, err := u.Node(t.Context(), "n1")
-	if err != nil || source(node.ObjectMeta) != "m1" || node.Usage.Cpu().String() != "3" {
+	if err != nil || clusterOf(node.ObjectMeta) != "m1" || node.Usage.Cpu().String() != "3" {
 		t.Errorf("got %v, %v", node, err)
 	}
 	if _, err := u.Node(t.Context(), "n"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "the node(n) found in more than one clusters") {
 		t.Errorf("got %v", err)
 	}
 	nodes, err := u.Nodes(t.Context(), selection("", ""))
-	if err != nil || len(nodes) != 3 || source(nodes[0].ObjectMeta) != "m1" || source(nodes[1].ObjectMeta) != "m2" {
+	if err != nil || len(nodes) != 3 || clusterOf(nodes[0].ObjectMeta) != "m1" || clusterOf(nodes[1].ObjectMeta) != "m2" {
 		t.Errorf("got %v, %v", nodes, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestUsage_NamesMembersThatDoNotAnswer(t *testing.T) {
 	u := &usage{f.requester}
 	ctx, w := warned(t)
 	items, err := u.Pods(ctx, selection("default", "app=web"))
-	if err != nil || len(items) != 1 || source(items[0].ObjectMeta) != "m1" {
+	if err != nil || len(items) != 1 || clusterOf(items[0].ObjectMeta) != "m1" {
 		t.Errorf("got %v, %v", items, err)
 	}
 	want := warnings{
@@ -169,7 +169,7 @@ func TestUsage_IgnoresWhatWasNotRequested(t *testing.T) {
 		map[string]any{"namespace": "default", "name": "web-1", "labels": map[string]any{"app": "web"}, "annotations": map[string]any{"resource.karmada.io/query-from-cluster": "m2"}}, nil))
 	f.open(t)
 	items, err := (&usage{f.requester}).Pods(t.Context(), selection("default", "app=web"))
-	if err != nil || len(items) != 1 || items[0].Namespace != "default" || source(items[0].ObjectMeta) != "m1" {
+	if err != nil || len(items) != 1 || items[0].Namespace != "default" || clusterOf(items[0].ObjectMeta) != "m1" {
 		t.Errorf("got %v, %v", items, err)
 	}
 }

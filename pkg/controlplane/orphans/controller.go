@@ -138,6 +138,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("connecting to cluster %s: %w", cluster.Name, err)
 	}
 	tracker := c.tracker(ctx, cluster)
+	c.open(tracker, member, cluster)
 	objects, wait, err := c.find(ctx, tracker, member, cluster.Name)
 	if err != nil {
 		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
@@ -160,6 +161,19 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		wait = controllers.Earliest(wait, searchInterval)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// open records the member, and publishes that it was restored.
+func (c *Controller) open(tracker *Tracker, member API, cluster *clusterv1alpha1.Cluster) {
+	restored := tracker.Open(member, func() {
+		select {
+		case c.search <- event.TypedGenericEvent[*clusterv1alpha1.Cluster]{Object: cluster}:
+		default:
+		}
+	})
+	if restored != "" {
+		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, restored)
+	}
 }
 
 // find searches one cluster, completely if that is needed and its turn has come. It returns how long a complete search has
@@ -195,24 +209,6 @@ func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1a
 	c.events.Event(cluster, corev1.EventTypeNormal, ReasonDeleted,
 		fmt.Sprintf("%d objects without a work were deleted from the cluster: %s", len(found), Summary(found)))
 	return nil
-}
-
-// WentBack records that a cluster was restored from an older copy of its store, and
-// searches it: it may have objects again whose Works were deleted since.
-func (c *Controller) WentBack(name, from, to string) {
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := c.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
-		return // it was deleted
-	}
-	tracker := c.tracker(context.Background(), cluster)
-	tracker.Restart()
-	if message, news := tracker.WentBack(from, to); news {
-		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
-	}
-	select {
-	case c.search <- event.TypedGenericEvent[*clusterv1alpha1.Cluster]{Object: cluster}:
-	default:
-	}
 }
 
 // Conditions returns the current conditions OrphanedObjects and StoreRestored of a

@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // preferred is a fake discovery that serves preferred resources.
@@ -37,7 +38,25 @@ func (p preferred) ServerPreferredResources() ([]*metav1.APIResourceList, error)
 type member struct {
 	discovery preferred
 	*fakemetadata.FakeMetadataClient
+	closed      func() // called by close
+	incarnation access.Incarnation
 }
+
+// restored returns the member after it was restored from an older copy of its store.
+func (m *member) restored(from, to string) *member {
+	out := *m
+	out.incarnation = access.Incarnation{Number: m.incarnation.Number + 1, From: from, To: to}
+	return &out
+}
+
+// OnClose implements API.
+func (m *member) OnClose(fn func()) func() bool {
+	m.closed = fn
+	return nil
+}
+
+// Incarnation implements API.
+func (m *member) Incarnation() access.Incarnation { return m.incarnation }
 
 // Discovery implements API.
 func (m *member) Discovery() discovery.DiscoveryInterface { return m.discovery }
@@ -52,13 +71,13 @@ func newMember(t *testing.T, objects ...runtime.Object) *member {
 		t.Fatal(err)
 	}
 	verbs := metav1.Verbs{"create", "list", "delete"}
-	return &member{
+	return (&member{
 		discovery: preferred{&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
 			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: verbs}}},
 			{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: verbs}}},
 		}}}},
 		FakeMetadataClient: fakemetadata.NewSimpleMetadataClient(scheme, objects...),
-	}
+	}).restored("", "")
 }
 
 func object(apiVersion, kind, name, namespace, work string) *metav1.PartialObjectMetadata {
@@ -84,7 +103,9 @@ func newBench(t *testing.T, m *member, objects ...client.Object) *bench {
 	cluster := build.Cluster("m1", build.Ready(metav1.ConditionTrue))
 	cluster.Spec.SyncMode, cluster.Spec.SecretRef = clusterv1alpha1.Push, &clusterv1alpha1.LocalSecretReference{}
 	e := memory.New(t, append(objects, cluster)...)
-	return &bench{e, New(e.Client, e.Recorder, Deps{Clock: e.Clock, Member: func(context.Context, *clusterv1alpha1.Cluster) (API, error) { return m, nil }}), m}
+	b := &bench{Env: e, member: m}
+	b.Controller = New(e.Client, e.Recorder, Deps{Clock: e.Clock, Member: func(context.Context, *clusterv1alpha1.Cluster) (API, error) { return b.member, nil }})
+	return b
 }
 
 func (b *bench) cluster() *clusterv1alpha1.Cluster {
@@ -219,7 +240,11 @@ func TestController_ListsOnlyTheTypesOfWorksAfterACompleteSearch(t *testing.T) {
 		t.Fatalf("a lost work is of cluster %q", got)
 	}
 	expect("lost a work", 0, "configmaps", "deployments")
-	b.WentBack("m1", "20", "10")
+	b.member.closed()
+	if got := <-b.search; got.Object.Name != "m1" {
+		t.Errorf("cluster %q is searched after its member was closed", got.Object.Name)
+	}
+	b.member = b.member.restored("20", "10")
 	expect("restored", 0, "configmaps", "deployments")
 	expect("afterwards", 0, "deployments")
 

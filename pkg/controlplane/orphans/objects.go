@@ -24,6 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
@@ -58,6 +59,9 @@ func (o Object) weight() int {
 type API interface {
 	Discovery() discovery.DiscoveryInterface
 	Metadata() metadata.Interface
+	// OnClose calls a function when the member is closed, and Incarnation is that of its store.
+	OnClose(fn func()) (forget func() bool)
+	Incarnation() access.Incarnation
 }
 
 // listTimeout bounds one list of a search, which ends with the first list that takes longer.

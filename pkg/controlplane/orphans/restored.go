@@ -14,9 +14,6 @@ import (
 const (
 	// restoredFor is how long the condition StoreRestored is True.
 	restoredFor = 10 * time.Minute
-	// restoredOnce is the time within which several notices belong to one restore: each
-	// type of objects has its own informer.
-	restoredOnce = 30 * time.Second
 	// maxVersion is the limit of a resource version in a message, in bytes.
 	maxVersion = 64
 )
@@ -38,15 +35,28 @@ func (r restored) message() string {
 		"and all objects of the control plane are compared with it again", plaintext.Line(r.from, maxVersion), plaintext.Line(r.to, maxVersion))
 }
 
-// WentBack records that the cluster was restored from an older copy of its store, and reports whether that was not known.
-// It returns the text of the event.
-func (t *Tracker) WentBack(from, to string) (message string, news bool) {
+// Open records the member that is searched. If the cluster was restored from an older copy of its store since the last one, it may have objects
+// again whose Works were deleted since: the next search is complete, and message is the text of an event. closed is called when the member is
+// closed; it must not block.
+func (t *Tracker) Open(member API, closed func()) (message string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.clock.Now()
-	news = t.restored == nil || now.Sub(t.restored.at) > restoredOnce
-	t.restored = &restored{at: now, from: from, to: to}
-	return t.restored.message(), news
+	if t.member == member {
+		return ""
+	}
+	before := uint64(1)
+	if t.member != nil {
+		before = t.member.Incarnation().Number
+	}
+	t.member = member
+	member.OnClose(closed)
+	i := member.Incarnation()
+	if i.Number <= before {
+		return ""
+	}
+	t.complete = false
+	t.restored = &restored{at: t.clock.Now(), from: i.From, to: i.To}
+	return t.restored.message()
 }
 
 // restoredCondition returns the condition StoreRestored: none until the cluster was restored.

@@ -82,6 +82,8 @@ type Tracker struct {
 	completeAt time.Time
 	// searched is set after a search in which no object was within its grace.
 	searched bool
+	// member is the one that was searched last.
+	member API
 	// restored is nil until the cluster was restored from an older copy.
 	restored *restored
 }

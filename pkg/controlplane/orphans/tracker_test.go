@@ -111,15 +111,17 @@ func TestTracker_RestoredCondition(t *testing.T) {
 	if c := get(o); c != nil {
 		t.Errorf("before a restore: %v", c)
 	}
-	if _, news := o.WentBack("90", "40"); !news {
-		t.Error("the first notice is no news")
+	m := newMember(t)
+	if o.Open(m, func() {}) != "" {
+		t.Error("a member that is opened was restored")
+	}
+	m = m.restored("90", "40\n"+strings.Repeat("x", 1000))
+	if o.Open(m, func() {}) == "" || o.Open(m, func() {}) != "" {
+		t.Error("a member that was restored is not reported once")
 	}
 	c := get(o)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reasonWentBack || !strings.Contains(c.Message, "was 90 and is 40") {
 		t.Fatalf("after a restore: %v", c)
-	}
-	if _, news := o.WentBack("91", "39\n"+strings.Repeat("x", 1000)); news {
-		t.Error("a second notice of the same restore is news")
 	}
 	if c := get(o); len(c.Message) > 400 || strings.Contains(c.Message, "\n") {
 		t.Errorf("a version of the member is not limited: %q", c.Message)
@@ -142,7 +144,7 @@ func TestTracker_RestoredCondition(t *testing.T) {
 	if got := get(NewTracker(clk)); got == nil || *got != *ended {
 		t.Errorf("what has ended is replaced by %v", got)
 	}
-	if _, news := o.WentBack("95", "30"); !news || get(o).Status != metav1.ConditionTrue {
-		t.Errorf("the next restore: %t, %v", news, get(o))
+	if o.Open(m.restored("95", "30"), func() {}) == "" || get(o).Status != metav1.ConditionTrue {
+		t.Errorf("the next restore: %v", get(o))
 	}
 }

@@ -182,7 +182,7 @@ func TestPool(t *testing.T) {
 			t.Fatal("the same")
 		}
 		select {
-		case <-first.Done():
+		case <-first.Context().Done():
 		default:
 			t.Error("the old one is not done")
 		}
@@ -198,7 +198,7 @@ func TestPool(t *testing.T) {
 		last := member()
 		pool.Close(c)
 		pool.Close(c)
-		<-last.Done()
+		<-last.Context().Done()
 		if member() == last {
 			t.Error("the same")
 		}
@@ -221,7 +221,7 @@ func TestPool_FollowsClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool.OnDelete(c)
-	<-first.Done()
+	<-first.Context().Done()
 	if _, err := pool.Member(t.Context(), c); err == nil || !strings.Contains(err.Error(), "deleted") {
 		t.Errorf("a deleted cluster is opened: %v", err)
 	}

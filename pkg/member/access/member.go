@@ -1,9 +1,9 @@
-// Package access opens member clusters: it derives the settings of a connection from a
-// Cluster and its Secret, and keeps one set of clients per cluster until those settings
-// change.
+// Package access opens member clusters: it derives the settings of a connection from a Cluster and its Secret, and keeps one set of clients
+// per cluster until those settings change.
 package access
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -32,11 +32,11 @@ import (
 // serve before.
 const rediscovery = 5 * time.Second
 
-// Member is an open cluster: clients that share one set of connections, one
-// token and one rate limit.
+// Member is an open cluster: clients that share one set of connections, one token and one rate limit.
 type Member struct {
 	name    string
 	uid     types.UID
+	dials   *atomic.Uint64
 	config  *rest.Config
 	http    *http.Client
 	dynamic *dynamic.DynamicClient
@@ -47,17 +47,18 @@ type Member struct {
 	// statusFields has the answers of StatusIsField, by GroupVersionResource.
 	statusFields sync.Map
 	idle         func()
-	done         chan struct{}
+	ctx          context.Context //nolint:containedctx // the life of the connections
+	cancel       context.CancelFunc
+	incarnation  Incarnation
+	incarnations *incarnations // nil if nobody opens another one
 }
 
-// NewMember opens a cluster with settings that do not change, as an agent does.
-// planeMapper may be nil.
+// NewMember opens a cluster with settings that do not change, for one use. planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
 	guard := newGuard(cfg.Host, Timeout)
 	cfg = rest.CopyConfig(cfg)
 	var dials atomic.Uint64
 	cfg.Dial = counted(cfg.Dial, &dials)
-	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return NewRewind(base, dials.Load) })
 	guardWith(cfg, guard)
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -65,11 +66,11 @@ func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Mem
 	}
 	client := *shared  // it may be http.DefaultClient
 	client.Timeout = 0 // watches last longer than any request
-	return newMember(name, cfg, &client, &guard.kinds, planeMapper, clock.RealClock{})
+	return newMember(name, cfg, &client, &dials, &guard.kinds, planeMapper, clock.RealClock{})
 }
 
 func newMember(
-	name string, cfg *rest.Config, client *http.Client, kinds *kinds, planeMapper meta.RESTMapper, clk clock.PassiveClock,
+	name string, cfg *rest.Config, client *http.Client, dials *atomic.Uint64, kinds *kinds, planeMapper meta.RESTMapper, clk clock.PassiveClock,
 ) (*Member, error) {
 	dyn, err := dynamic.NewForConfigAndClient(cfg, client)
 	if err != nil {
@@ -89,11 +90,12 @@ func newMember(
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Member{
-		name: name, config: cfg, http: client, dynamic: dyn, core: core, found: found, meta: onlyMeta,
+		name: name, dials: dials, config: cfg, http: client, dynamic: dyn, core: core, found: found, meta: onlyMeta,
 		mapper: &mapper{plane: planeMapper, kinds: kinds, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
 		idle:   func() { utilnet.CloseIdleConnectionsFor(client.Transport) },
-		done:   make(chan struct{}),
+		ctx:    ctx, cancel: cancel,
 	}, nil
 }
 
@@ -126,8 +128,8 @@ func (m *Member) URL(path string) string {
 	return m.found.RESTClient().Get().AbsPath(path).URL().String()
 }
 
-// Mapping returns the resource of a kind: that of the control plane, or else of the
-// member. Objects of another kind that the member returns for the resource are refused from then on.
+// Mapping returns the resource of a kind: that of the control plane, or else of the member. Objects of another kind that the member returns
+// for the resource are refused from then on.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	mapping, err := m.mapper.mapping(gvk)
 	if err != nil {
@@ -163,17 +165,21 @@ func (m *Member) StatusIsField(gvr schema.GroupVersionResource) (bool, error) {
 	return isField, nil
 }
 
-// Done is closed when the settings of the cluster changed or it was deleted. The member
-// must not be used any longer then.
-func (m *Member) Done() <-chan struct{} { return m.done }
+// Connections returns the number of connections made so far. The store of a cluster that went back to an older one has closed those of before.
+func (m *Member) Connections() uint64 { return m.dials.Load() }
+
+// Context ends when the settings of the cluster changed or it was deleted. The member must not be used any longer then.
+func (m *Member) Context() context.Context { return m.ctx }
+
+// OnClose calls a function when Context ends, unless that is forgotten before. It must not block.
+func (m *Member) OnClose(fn func()) (forget func() bool) { return context.AfterFunc(m.ctx, fn) }
 
 func (m *Member) close() {
-	close(m.done)
+	m.cancel()
 	m.idle()
 }
 
-// mapper returns the mapping of the control plane, or else of the member, whose discovery
-// it renews for an unknown kind.
+// mapper returns the mapping of the control plane, or else of the member, whose discovery it renews for an unknown kind.
 type mapper struct {
 	plane  meta.RESTMapper
 	kinds  *kinds

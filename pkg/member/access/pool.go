@@ -31,8 +31,7 @@ type Options struct {
 	Secrets SecretReader
 	// Mapper maps the kinds of the control plane. Optional.
 	Mapper meta.RESTMapper
-	// QPS and Burst limit the requests of all clients of a cluster together. Default: no
-	// limit, as clusters have priority and fairness.
+	// QPS and Burst limit the requests of all clients of a cluster together. Default: no limit, as clusters have priority and fairness.
 	QPS   float32
 	Burst int
 	// Wrap wraps the transports to the clusters. Optional.
@@ -54,14 +53,15 @@ type Pool struct {
 	opts Options
 }
 
-// entry is a cluster. It has its own lock, so that reading a Secret delays one cluster
-// only.
+// entry is a cluster. It has its own lock, so that reading a Secret delays one cluster only.
 type entry struct {
 	mu       sync.Mutex
 	settings settings
 	tokens   *tokens
 	member   *Member
 	closed   bool
+
+	incarnations incarnations
 }
 
 func (e *entry) close() {
@@ -104,7 +104,7 @@ func NewPool(o Options) *Pool {
 }
 
 // Member returns the open cluster: the same one until the UID, the endpoint, the proxy,
-// the name of the Secret or the CA in it change. A new token is used by the existing connections.
+// the name of the Secret or the CA in it change, or the cluster is restored from an older copy of its store. A new token is used by the existing connections.
 func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, error) {
 	e, ok := p.Open(ctx, cluster, nil, func() *entry { return &entry{} })
 	if !ok {
@@ -115,8 +115,8 @@ func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*M
 	if e.closed {
 		return nil, fmt.Errorf("opening cluster %s: it was closed meanwhile; try again", cluster.Name)
 	}
-	want := settingsOf(cluster)
-	if e.member != nil && e.settings.equal(want) && !e.tokens.stale() {
+	want, incarnation := settingsOf(cluster), e.incarnations.get()
+	if e.member != nil && e.settings.equal(want) && !e.tokens.stale() && e.member.incarnation == incarnation {
 		return e.member, nil
 	}
 	member, tokens, err := p.open(ctx, cluster)
@@ -126,6 +126,7 @@ func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*M
 	if e.member != nil {
 		e.member.close()
 	}
+	member.incarnation, member.incarnations = incarnation, &e.incarnations
 	e.member, e.tokens, e.settings = member, tokens, want
 	return member, nil
 }
@@ -148,7 +149,6 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 		cfg.Wrap(p.opts.Wrap)
 	}
 	var dials atomic.Uint64
-	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return NewRewind(base, dials.Load) })
 	guard := newGuard(cfg.Host, Timeout)
 	guardWith(cfg, guard)
 	cfg.UserAgent = p.opts.UserAgent
@@ -161,7 +161,7 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening cluster %s: %w", cluster.Name, err)
 	}
-	member, err := newMember(cluster.Name, cfg, client, &guard.kinds, p.opts.Mapper, p.opts.Clock)
+	member, err := newMember(cluster.Name, cfg, client, &dials, &guard.kinds, p.opts.Mapper, p.opts.Clock)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -52,7 +52,17 @@ type memberFederation struct {
 	there         client.Client // of the member
 	stop          context.CancelFunc
 	stopped       chan error
-	wentBack      atomic.Int64 // notices that the member was restored
+	pool          *access.Pool
+}
+
+// incarnation is 1, and grows when the member is found to be restored.
+func (f *memberFederation) incarnation(t *testing.T) uint64 {
+	t.Helper()
+	obj := &clusterv1alpha1.Cluster{}
+	must(t, f.client.Get(t.Context(), client.ObjectKey{Name: clusterName}, obj))
+	m, err := f.pool.Member(t.Context(), obj)
+	must(t, err)
+	return m.Incarnation().Number
 }
 
 const clusterName = "m1"
@@ -87,6 +97,7 @@ func (f *memberFederation) start(t *testing.T) {
 			return s, mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
 		},
 	})
+	f.pool = pool
 	in := interpreter.New()
 	shared := env.New(mgr)
 	shared.Interpreter = in
@@ -98,7 +109,7 @@ func (f *memberFederation) start(t *testing.T) {
 			Members: pool, Resources: true, Modeling: true,
 			SuccessThreshold: time.Second, FailureThreshold: 2 * time.Second,
 		}),
-		execution.Setup(ctx, mgr, execution.Deps{Members: pool, Interpreter: in, WentBack: func(string, string, string) { f.wentBack.Add(1) }}),
+		execution.Setup(ctx, mgr, execution.Deps{Members: pool, Interpreter: in}),
 		bindingstatus.Setup(ctx, shared, bindingstatus.Options{Templates: live{mgr.GetAPIReader()}}),
 	} {
 		if err != nil {

@@ -196,7 +196,7 @@ func (f *memberFederation) restored(t *testing.T) {
 		f.propagate(t, text(name("missing"), "one"))
 		has(name("old"), "two")
 		has(name("missing"), "one")
-		before := f.wentBack.Load()
+		before := f.incarnation(t)
 		f.member.Kill(t)
 		if notReady {
 			f.waitReady(t, metav1.ConditionFalse)
@@ -209,7 +209,7 @@ func (f *memberFederation) restored(t *testing.T) {
 		has(name("missing"), "one")
 		has(name("late"), "two")
 		testenv.Eventually(t, time.Minute, func(context.Context) error {
-			if f.wentBack.Load() == before {
+			if f.incarnation(t) == before {
 				return fmt.Errorf("the restore was not reported (not ready: %t)", notReady)
 			}
 			return nil

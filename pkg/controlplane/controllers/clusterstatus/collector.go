@@ -244,9 +244,24 @@ func (l *collector) completed(now time.Time) time.Duration {
 	return l.deps.Frequency / 2
 }
 
-// watch watches the types, nodes and pods of the member.
+// watch watches the types, nodes and pods of the member, and not those of the one before.
 func (l *collector) watch(ctx context.Context, member *access.Member) {
-	l.sources.watch(ctx, member, watchOptions{resources: l.deps.Resources, retry: !l.healthy, clock: l.deps.Clock, changed: l.trigger.fire})
+	s := &l.sources
+	if s.member != member {
+		s.stop()
+		s.member, s.resources = member, nil
+		member.OnClose(l.trigger.fire)
+		s.types = watchTypes(ctx, member, func() {
+			s.typesChanged.Store(l.deps.Clock.Now().UnixNano())
+			l.trigger.fire()
+		})
+	} else if !l.healthy { // without the delay of what failed
+		s.types.Retry()
+		s.resources.retry()
+	}
+	if l.deps.Resources && s.resources == nil {
+		s.resources = newResources(ctx, member, l.trigger.fire)
+	}
 }
 
 // collect writes the APIs and resources of the cluster, and with them the Ready

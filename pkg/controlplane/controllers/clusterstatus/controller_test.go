@@ -412,9 +412,6 @@ func TestResources_AreSummed(t *testing.T) {
 	if !known || nodes.ReadyNum != 1 || sum.Allocated.Cpu().String() != "1" || sum.AllocatableModelings[0].Count != 1 {
 		t.Errorf("got %v %v %v", nodes, sum, known)
 	}
-	if !r.of(member) || (*resources)(nil).of(member) {
-		t.Error("the member of the resources is wrong")
-	}
 	if _, _, known := (*resources)(nil).summary(nil); known {
 		t.Error("no resources have a summary")
 	}

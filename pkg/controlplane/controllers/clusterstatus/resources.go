@@ -12,7 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // amounts are quantities by resource: in thousandths for cpu, else in units.
@@ -21,7 +21,7 @@ type amounts map[corev1.ResourceName]int64
 func amountsOf(list corev1.ResourceList) amounts {
 	out := make(amounts, len(list))
 	for name, q := range list {
-		if views.Counted(name) {
+		if follow.Counted(name) {
 			out[name] = replicas.Value(name, q)
 		}
 	}
@@ -84,7 +84,7 @@ type node struct {
 	ready       bool
 }
 
-func keepNode(n *views.Node) node {
+func keepNode(n *follow.Node) node {
 	out := node{allocatable: amountsOf(n.Status.Allocatable.List())}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
@@ -100,7 +100,7 @@ type pod struct {
 	requests amounts
 }
 
-func keepPod(v *views.Pod, old *pod) pod {
+func keepPod(v *follow.Pod, old *pod) pod {
 	p := v.Object()
 	out := pod{node: p.Spec.NodeName, requests: amountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))}
 	out.requests[corev1.ResourcePods] = 1

@@ -11,7 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -23,7 +23,7 @@ func list(pairs ...string) corev1.ResourceList {
 }
 
 func nodeOf(ready corev1.ConditionStatus, pairs ...string) node {
-	return keepNode(viewOf[views.Node](&corev1.Node{Status: corev1.NodeStatus{
+	return keepNode(viewOf[follow.Node](&corev1.Node{Status: corev1.NodeStatus{
 		Allocatable: list(pairs...),
 		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
 	}}))
@@ -43,7 +43,7 @@ func viewOf[T any](obj any) *T {
 }
 
 func podOn(where string, pairs ...string) pod {
-	return keepPod(viewOf[views.Pod](&corev1.Pod{Spec: corev1.PodSpec{
+	return keepPod(viewOf[follow.Pod](&corev1.Pod{Spec: corev1.PodSpec{
 		NodeName:   where,
 		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(pairs...)}}},
 	}}), nil)
@@ -92,12 +92,12 @@ func TestKeepPod(t *testing.T) {
 		InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "5")}}},
 		Overhead:       list("cpu", "250m"),
 	}}
-	first := keepPod(viewOf[views.Pod](p), nil)
+	first := keepPod(viewOf[follow.Pod](p), nil)
 	if diff := cmp.Diff(amounts{"cpu": 5250, "pods": 1}, first.requests); diff != "" {
 		t.Error(diff)
 	}
 	p.Spec.NodeName = "a"
-	second := keepPod(viewOf[views.Pod](p), &first)
+	second := keepPod(viewOf[follow.Pod](p), &first)
 	first.requests["cpu"] = 1
 	if second.node != "a" || second.requests["cpu"] != 1 {
 		t.Error("equal requests are kept twice")
@@ -106,7 +106,7 @@ func TestKeepPod(t *testing.T) {
 
 // TestViews_HostileQuantities decodes what would take minutes to compute with.
 func TestViews_HostileQuantities(t *testing.T) {
-	var n views.Node
+	var n follow.Node
 	if err := json.Unmarshal([]byte(`{"status":{"allocatable":{"cpu":"1e-300000000","memory":"1e300000000","pods":"-5","example.com/gpu":9223372036854775807}}}`), &n); err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +117,8 @@ func TestViews_HostileQuantities(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"example.com/gpu": "9223372036854775807"}, texts(sum.list())); diff != "" {
 		t.Error(diff)
 	}
-	many := views.Quantities{}
-	for i := range views.MaxResourceNames + 1 {
+	many := follow.Quantities{}
+	for i := range follow.MaxResourceNames + 1 {
 		many[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = quantity.Lenient{Quantity: resource.MustParse("1")}
 	}
 	if got := many.List(); got != nil {

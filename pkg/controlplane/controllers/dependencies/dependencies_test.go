@@ -330,7 +330,9 @@ func TestReconcile_ReleasedBindingFollowsItsTemplate(t *testing.T) {
 func TestReconcile_WhatIsReleasedKeepsItsDependencies(t *testing.T) {
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf"), configMap("more")}, bindingOf("nginx", "m1"))
 	h.reconcile("nginx-deployment")
-	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel) })
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) {
+		delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
+	})
 	store := templatestest.New(t, []*unstructured.Unstructured{deployment("nginx", "more"), configMap("conf"), configMap("more")}).Store
 	h.r.store, h.r.resolver.store = store, store
 	h.reconcile("nginx-deployment")
@@ -345,7 +347,9 @@ func TestReconcile_WhatIsReleasedKeepsItsDependencies(t *testing.T) {
 	if got := attached(); len(got) != 1 || got[0] != "conf-configmap" {
 		t.Errorf("released: %v", got)
 	}
-	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = "id-other" })
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) {
+		b.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] = "id-other"
+	})
 	h.reconcile("nginx-deployment")
 	if got := attached(); len(got) != 1 || got[0] != "more-configmap" {
 		t.Errorf("with another policy: %v", got)

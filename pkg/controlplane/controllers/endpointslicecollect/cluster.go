@@ -15,8 +15,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 const (
@@ -24,8 +23,6 @@ const (
 	// of each request; with more, the slices of all Services are read and those of others
 	// are not stored.
 	maxSelected = 100
-	// maxStored limits the stored slices of a cluster, in bytes.
-	maxStored = 64 << 20
 )
 
 // cluster is the state of one cluster.
@@ -47,7 +44,7 @@ type cluster struct {
 type slices struct {
 	member   *access.Member
 	services sets.Set[types.NamespacedName]
-	stored   *informer.Projection[stored]
+	stored   *follow.Projection[stored]
 	cancel   context.CancelFunc
 }
 
@@ -98,7 +95,7 @@ func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &slices{member: member, services: wanted, cancel: cancel}
-	s.stored = informer.New(c.config(s, func() {
+	s.stored = follow.Start(ctx, c.config(s, func() {
 		c.mu.Lock()
 		current := c.next == s
 		if current {
@@ -117,26 +114,19 @@ func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.
 		}
 	}))
 	c.next, c.outdated = s, false
-	go s.stored.Run(ctx)
-	go func() {
-		select {
-		case <-ctx.Done():
-		case <-member.Done():
-			c.restart() // with a member that has the new settings
-		}
-	}()
+	closed := member.OnClose(c.restart) // with a member that has the new settings
+	context.AfterFunc(ctx, func() { closed() })
 	return true
 }
 
 // config describes the watch.
-func (c *cluster) config(s *slices, synced func()) informer.Config[stored] {
+func (c *cluster) config(s *slices, synced func()) follow.Config[stored] {
 	selector, namespace := selectorOf(s.services)
-	return informer.Config[stored]{
+	return follow.Config[stored]{
 		Name:    s.member.Name() + " endpointslices",
-		Source:  views.Objects(s.member, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), views.Selection{Namespace: namespace, Labels: selector}),
-		Project: informer.From(func(obj *unstructured.Unstructured, _ *stored) (stored, error) { return project(obj, s.services) }),
+		Source:  follow.Objects(s.member, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), follow.Selection{Namespace: namespace, Labels: selector}),
+		Project: follow.From(func(obj *unstructured.Unstructured, _ *stored) (stored, error) { return project(obj, s.services) }),
 		Size:    func(s stored) int { return len(s.raw) },
-		MaxSize: func() int { return maxStored },
 		Changed: func(key types.NamespacedName, old, now *stored) {
 			if textOf(old) != textOf(now) {
 				c.enqueue(key)
@@ -180,7 +170,7 @@ func project(obj *unstructured.Unstructured, wanted sets.Set[types.NamespacedNam
 	if !wanted.Has(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[discoveryv1.LabelServiceName]}) || !services.Collectible(obj) {
 		return stored{}, nil
 	}
-	obj = views.Clone(obj)
+	obj = follow.Clone(obj)
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	for _, key := range []string{"managedFields", "ownerReferences", "resourceVersion", "generation", "creationTimestamp", "selfLink", "finalizers"} {
 		delete(metadata, key)

@@ -147,7 +147,7 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 
 func (a *applier) writer(m *access.Member, work *workv1alpha1.Work, o *object) *apply.Writer {
 	w := &apply.Writer{
-		Config: a.config, Retainer: a.retainer, GVK: o.gvk, Key: o.key,
+		Config: a.config, Retainer: a.retainer, Member: m, GVK: o.gvk, Key: o.key,
 		Work:    types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
 		Current: func(ctx context.Context) error { return a.current(ctx, work) },
 	}

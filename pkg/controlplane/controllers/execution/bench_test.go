@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,22 +34,33 @@ const (
 // bench is one Work and its member. Nothing runs in the background but informers.
 type bench struct {
 	*memory.Env
-	member   *accesstest.Server
-	c        *Controller
-	runner   *runner
-	written  int // see writes
-	opened   error
-	wentBack atomic.Int64 // notices that the member was restored
+	member  *accesstest.Server
+	c       *Controller
+	runner  *runner
+	members *access.Single
+	written int // see writes
+	opened  error
+}
+
+// restores returns how often the member was found to be restored.
+func (b *bench) restores() uint64 {
+	b.Helper()
+	m, err := b.members.Member(b.Context(), nil)
+	b.Must(err)
+	return m.Incarnation().Number - 1
 }
 
 // one opens the same member for every cluster.
 type one struct {
-	member *access.Member
-	err    *error
+	*access.Single
+	err *error
 }
 
-func (o one) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
-	return o.member, *o.err
+func (o one) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error) {
+	if *o.err != nil {
+		return nil, *o.err
+	}
+	return o.Single.Member(ctx, cluster)
 }
 
 func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *bench {
@@ -70,13 +80,13 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	m, err := access.NewMember("m1", b.member.Config(), mapper)
+	m, err := access.NewSingle("m1", b.member.Config(), mapper)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.members = m
 	c := New(b.Client, b.Client, b.Recorder, b.Recorder, Deps{
 		Members: one{m, &b.opened}, Interpreter: interpreter.New(), Clock: b.Clock, Metrics: prometheus.NewRegistry(),
-		WentBack: func(string, string, string) { b.wentBack.Add(1) },
 	})
 	b.c, b.runner = c, c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
 	b.runner.leaving.Do(func() {}) // only the test reconciles

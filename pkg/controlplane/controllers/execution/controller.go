@@ -83,9 +83,6 @@ type Deps struct {
 	// SuccessDelay is the time for which the clusters of one event about a template are collected. Setup sets 2 s unless
 	// every success is recorded; otherwise 0 records each cluster at once.
 	SuccessDelay time.Duration
-	// WentBack is called when a cluster was found to be restored from an older copy of its
-	// store: it has version to, after from. It must not block. Optional.
-	WentBack func(cluster, from, to string)
 	// Stuck gets the objects that are stuck in clusters. Optional.
 	Stuck *Stuck
 	// Clock defaults to the real one.
@@ -101,9 +98,6 @@ func (d *Deps) complete() {
 	d.Workers = controllers.Workers(d.Workers, 5)
 	if d.Retry.MaxDelay <= 0 {
 		d.Retry.MaxDelay = 30 * time.Second
-	}
-	if d.WentBack == nil {
-		d.WentBack = func(string, string, string) {}
 	}
 	if d.Stuck == nil {
 		d.Stuck = &Stuck{}

@@ -158,7 +158,7 @@ func TestWentBack_MemberIsComparedAgain(t *testing.T) {
 				if got, _, _ := unstructured.NestedString(obj.Object, "data", "k"); got != "changed" {
 					return errors.New("the member has " + got)
 				}
-				if b.wentBack.Load() == 0 && (!tc.before || tc.writes == 0) {
+				if b.restores() == 0 && (!tc.before || tc.writes == 0) {
 					return errors.New("the restore was not reported")
 				}
 				return nil
@@ -183,7 +183,7 @@ func TestWentBack_UnchangedWork(t *testing.T) {
 		b.runner.start(2)
 		b.member.Restore(copied, writes)
 		accesstest.Eventually(t, func() error {
-			if got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k"); got != "newer" || b.wentBack.Load() == 0 {
+			if got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k"); got != "newer" || b.restores() == 0 {
 				return errors.New("the member has " + got)
 			}
 			return nil

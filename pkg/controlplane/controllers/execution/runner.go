@@ -75,13 +75,12 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	r.informers = member.NewInformers(r.ctx, member.Config{ //nolint:contextcheck // they end with the runner
 		Cluster: cluster, Hasher: c.hasher, Clock: c.deps.Clock,
 		Works: r.works.len, Changed: r.changed, Synced: func(works []string) { r.queue.add(works...) },
-		WentBack: r.wentBack,
+		Closed: func() { r.queue.addLow(r.works.names()...) },
 	})
 	r.works.informers = r.informers
 	r.applier = &applier{works: r.works, retainer: rules, revision: c.revisions.of, cached: c.client, live: c.live, kept: func(namespace, occupant string) { c.events.namespaceKept(cluster, namespace, occupant) }, config: apply.Config{
 		Cluster: cluster, Timeout: c.deps.Timeout, Hasher: c.hasher, Clock: c.deps.Clock, Metrics: c.writes,
-		Written:  func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
-		WentBack: r.informers.WentBack,
+		Written: func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
 	}}
 	return r
 }
@@ -96,7 +95,7 @@ func (r *runner) leave() {
 func (r *runner) stop() {
 	r.cancel()
 	r.queue.stop()
-	r.informers.Wait()
+	r.informers.Stop()
 }
 
 // changed enqueues the Work of an object that changed: at once when its content did, a
@@ -120,15 +119,6 @@ func (r *runner) changed(old, now *member.Snapshot) {
 	case old == nil || !old.SameStatus(now):
 		r.queue.addAfter(work, statusDelay)
 	}
-}
-
-// wentBack drops what is known of the member after it was found to be restored from an
-// older copy of its store, and compares the objects of all Works with it.
-func (r *runner) wentBack(from, to string) {
-	r.works.epoch.Add(1)
-	ctrllog.FromContext(r.ctx).Info("The store of the cluster went back, comparing all objects", "from", from, "to", to)
-	r.queue.addLow(r.works.names()...)
-	r.deps.WentBack(r.cluster, from, to)
 }
 
 // forget drops the state of a Work.

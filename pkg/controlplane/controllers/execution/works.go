@@ -20,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // workState is what is kept of a Work between two reconciliations. Only the worker that
@@ -58,8 +59,8 @@ type object struct {
 	informer *member.Informer
 	applied  apply.Applied
 	observed workstatus.Observed
-	// epoch is that of the member when applied and observed were recorded.
-	epoch uint64
+	// incarnation is that of the member for which applied and observed were recorded; 0 before the first.
+	incarnation uint64
 }
 
 // contested returns a line for each field that another field manager in the member changes again after each write, and for each
@@ -81,8 +82,6 @@ func (s *workState) contested() (fields, ports []string) {
 type works struct {
 	hasher    member.Hasher
 	informers *member.Informers
-	// epoch counts how often the member was found to be restored from an older copy.
-	epoch atomic.Uint64
 
 	mu     sync.Mutex
 	byName map[string]*workState
@@ -178,11 +177,10 @@ func (w *works) load(work *workv1alpha1.Work, s *workState) error {
 	}
 	for _, o := range objects {
 		// It may have failed before because it exists.
-		o.epoch = w.epoch.Load()
 		o.applied = apply.Unknown(meta.IsStatusConditionFalse(work.Status.Conditions, workv1alpha1.WorkApplied))
 		for _, old := range s.objects {
 			if old.gvk == o.gvk && old.key == o.key {
-				o.applied, o.observed, o.epoch = old.applied.Outdated(), old.observed, old.epoch
+				o.applied, o.observed, o.incarnation = old.applied.Outdated(), old.observed, old.incarnation
 				o.gvr, o.informer, old.informer = old.gvr, old.informer, nil
 			}
 		}
@@ -216,8 +214,11 @@ func removed(work *workv1alpha1.Work, s *workState, objects []*object) []*object
 // resolve finds the resource of the kind of an object and acquires its informer. It drops
 // what is known of the object if the member was restored since.
 func (w *works) resolve(mapper mapper, work string, o *object) error {
-	if epoch := w.epoch.Load(); o.epoch != epoch {
-		o.applied, o.observed, o.epoch = apply.Unknown(true), o.observed.Outdated(), epoch
+	if now := mapper.Incarnation().Number; o.incarnation < now {
+		if o.incarnation > 0 {
+			o.applied, o.observed = apply.Unknown(true), o.observed.Outdated()
+		}
+		o.incarnation = now
 	}
 	if o.informer != nil {
 		return nil
@@ -231,9 +232,10 @@ func (w *works) resolve(mapper mapper, work string, o *object) error {
 	return nil
 }
 
-// mapper returns the resources of kinds.
+// mapper returns the resources of kinds in a member.
 type mapper interface {
 	Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
+	Incarnation() access.Incarnation
 }
 
 func identify(raw []byte) (*object, error) {

@@ -25,8 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 const (
@@ -122,7 +121,7 @@ func (m *members) readOne(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	pods := m.pods.of(m.ctx, member, watchKey{cluster.Name, key.Namespace, corev1.SchemeGroupVersion.WithResource("pods")}) //nolint:contextcheck // the watch outlives this request
 	scale, err := m.scale(ctx, member, resource, key)
 	if err == nil {
-		err = pods.ready(ctx)
+		err = pods.Await(ctx)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -134,7 +133,7 @@ func (m *members) readOne(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		return out, fmt.Errorf("the selector has %d characters, more than %d", len(scale.Status.Selector), maxSelector)
 	}
 	out.Spec, out.Status, out.Selector = max(0, scale.Spec.Replicas), max(0, scale.Status.Replicas), scale.Status.Selector
-	pods.projection.Each(func(_ types.NamespacedName, p *corev1.Pod) { out.Pods = append(out.Pods, p) })
+	pods.Each(func(_ types.NamespacedName, p *corev1.Pod) { out.Pods = append(out.Pods, p) })
 	return out, nil
 }
 
@@ -163,10 +162,10 @@ func (m *members) scale(ctx context.Context, member *access.Member, resource sch
 		return scale, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, scale)
 	}
 	w := m.workloads.of(m.ctx, member, watchKey{member.Name(), key.Namespace, resource}) //nolint:contextcheck // the watch outlives this request
-	if err := w.ready(ctx); err != nil {
+	if err := w.Await(ctx); err != nil {
 		return nil, err
 	}
-	if scale := w.projection.Get(key); scale != nil {
+	if scale := w.Get(key); scale != nil {
 		return scale, nil
 	}
 	return nil, fmt.Errorf("%s %q not found", resource.GroupResource(), key.Name)
@@ -181,10 +180,10 @@ func watchable(resource schema.GroupVersionResource) bool {
 }
 
 // workloadConfig watches workloads and keeps their Scale.
-func workloadConfig(member *access.Member, key watchKey) informer.Config[autoscalingv1.Scale] {
-	return informer.Config[autoscalingv1.Scale]{
-		Source: views.Objects(member, key.resource, views.Selection{Namespace: key.namespace}),
-		Project: informer.From(func(u *unstructured.Unstructured, _ *autoscalingv1.Scale) (autoscalingv1.Scale, error) {
+func workloadConfig(member *access.Member, key watchKey) follow.Config[autoscalingv1.Scale] {
+	return follow.Config[autoscalingv1.Scale]{
+		Source: follow.Objects(member, key.resource, follow.Selection{Namespace: key.namespace}),
+		Project: follow.From(func(u *unstructured.Unstructured, _ *autoscalingv1.Scale) (autoscalingv1.Scale, error) {
 			return scaleOf(u), nil
 		}),
 		Size: func(s autoscalingv1.Scale) int { return len(s.Status.Selector) },
@@ -218,10 +217,10 @@ func scaleOf(u *unstructured.Unstructured) autoscalingv1.Scale {
 }
 
 // podConfig watches pods and keeps what decisions need.
-func podConfig(member *access.Member, key watchKey) informer.Config[corev1.Pod] {
-	return informer.Config[corev1.Pod]{
-		Source:  views.Pods(member, views.Selection{Namespace: key.namespace}),
-		Project: informer.From(func(p *views.Pod, _ *corev1.Pod) (corev1.Pod, error) { return keepPod(p.Object()), nil }),
+func podConfig(member *access.Member, key watchKey) follow.Config[corev1.Pod] {
+	return follow.Config[corev1.Pod]{
+		Source:  follow.Pods(member, follow.Selection{Namespace: key.namespace}),
+		Project: follow.From(func(p *follow.Pod, _ *corev1.Pod) (corev1.Pod, error) { return keepPod(p.Object()), nil }),
 		Size:    podSize,
 	}
 }

@@ -9,13 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // TestPodConfig_HostileQuantities lists pods with a quantity that takes minutes to parse.
@@ -36,20 +35,13 @@ func TestPodConfig_HostileQuantities(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := podConfig(member, watchKey{cluster: "m1", namespace: "ns", resource: corev1.SchemeGroupVersion.WithResource("pods")})
-	list, err := cfg.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+	pods := follow.Start(t.Context(), cfg)
+	t.Cleanup(pods.Stop)
+	err = pods.Await(t.Context())
+	p := pods.Get(types.NamespacedName{Namespace: "ns", Name: "p"})
+	if err != nil || p == nil {
+		t.Fatalf("%d pods, %v", pods.Len(), err)
 	}
-	var got []corev1.Pod
-	err = meta.EachListItem(list, func(obj runtime.Object) error {
-		p, err := cfg.Project(obj, nil)
-		got = append(got, p)
-		return err
-	})
-	if err != nil || len(got) != 1 {
-		t.Fatalf("%d pods, %v", len(got), err)
-	}
-	p := &got[0]
 	if p.Name != "p" || p.Labels["app"] != "web" || p.Status.Phase != corev1.PodRunning || p.Status.StartTime.Year() != 2026 || len(p.Status.Conditions) != 1 {
 		t.Errorf("got %+v", p)
 	}
@@ -93,7 +85,7 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 			}
 			members[cluster] = member
 		}
-		return w.of(t.Context(), member, watchKey{cluster, namespace, corev1.SchemeGroupVersion.WithResource("pods")}).ready(t.Context())
+		return w.of(t.Context(), member, watchKey{cluster, namespace, corev1.SchemeGroupVersion.WithResource("pods")}).Await(t.Context())
 	}
 	if err := read("m1", "large"); err == nil || !strings.Contains(err.Error(), "more objects than can be kept") {
 		t.Errorf("a namespace with more than its share: %v", err)
@@ -110,8 +102,8 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 		t.Errorf("another cluster: %v", err)
 	}
 	w.stop(math.MaxInt64)
-	if len(w.all) != 0 || len(w.kept) != 0 {
-		t.Errorf("%d watches and %d sums remain", len(w.all), len(w.kept))
+	if len(w.all) != 0 {
+		t.Errorf("%d watches remain", len(w.all))
 	}
 	if err := read("m1", "e"); err != nil {
 		t.Errorf("after the others ended: %v", err)

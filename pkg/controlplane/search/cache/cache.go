@@ -23,6 +23,7 @@ import (
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // Deps are the dependencies and options of Caches.
@@ -45,7 +46,7 @@ const defaultLostGrace = 5 * time.Minute
 type Caches struct {
 	deps   Deps
 	codec  codec
-	budget budget
+	budget *follow.Budget
 	// changes are told to watches when stores begin, are complete, or end.
 	changes broadcast
 
@@ -61,7 +62,7 @@ type Caches struct {
 func New(d Deps) *Caches {
 	d.LostGrace = cmp.Or(d.LostGrace, defaultLostGrace)
 	d.Clock = cmp.Or[clock.Clock](d.Clock, clock.RealClock{})
-	return &Caches{deps: d, budget: budget{limit: d.MemoryLimit}, clusters: map[string]*cluster{}}
+	return &Caches{deps: d, budget: follow.NewBudget(int(d.MemoryLimit)), clusters: map[string]*cluster{}}
 }
 
 // Follow makes the caches those that registries select. It does not wait for clusters. The watches end with ctx.

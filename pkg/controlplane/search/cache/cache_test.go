@@ -46,7 +46,7 @@ type federation struct {
 	servers map[string]*accesstest.Server
 
 	mu      sync.Mutex
-	members map[string]*access.Member
+	members map[string]*access.Single
 	// refused are the members that cannot be opened.
 	refused map[string]bool
 
@@ -58,13 +58,13 @@ func newFederation(t *testing.T, memory int64, names ...string) *federation {
 	t.Helper()
 	f := &federation{
 		T: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), servers: map[string]*accesstest.Server{},
-		members: map[string]*access.Member{}, refused: map[string]bool{}, clusters: map[string]*clusterv1alpha1.Cluster{},
+		members: map[string]*access.Single{}, refused: map[string]bool{}, clusters: map[string]*clusterv1alpha1.Cluster{},
 	}
 	f.Caches = New(Deps{Members: f.member, Clock: f.clock, MemoryLimit: memory})
 	t.Cleanup(f.End)
 	for _, name := range names {
 		f.servers[name] = accesstest.New(t)
-		member, err := access.NewMember(name, f.servers[name].Config(), kinds())
+		member, err := access.NewSingle(name, f.servers[name].Config(), kinds())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,13 +77,13 @@ func newFederation(t *testing.T, memory int64, names ...string) *federation {
 	return f
 }
 
-func (f *federation) member(_ context.Context, c *clusterv1alpha1.Cluster) (*access.Member, error) {
+func (f *federation) member(ctx context.Context, c *clusterv1alpha1.Cluster) (*access.Member, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused[c.Name] {
 		return nil, &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: errors.New("no credentials")}
 	}
-	return f.members[c.Name], nil
+	return f.members[c.Name].Member(ctx, c)
 }
 
 func (f *federation) put(cluster, namespace, name, labels string) {
@@ -335,7 +335,7 @@ func TestCaches_MemoryLimit(t *testing.T) {
 	})
 	f.follow()
 	accesstest.Eventually(t, func() error {
-		if used := f.budget.used.Load(); used != 0 {
+		if used := f.budget.Used(); used != 0 {
 			return fmt.Errorf("%d bytes are not given back", used)
 		}
 		return nil

@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 const (
@@ -31,7 +32,9 @@ type cluster struct {
 	name string
 	uid  types.UID
 	wake chan struct{}
-	stop func()
+	// member is that of the last look.
+	member *access.Member
+	stop   func()
 
 	mu     sync.RWMutex
 	object *clusterv1alpha1.Cluster
@@ -40,14 +43,14 @@ type cluster struct {
 	// failures are why kinds have no store.
 	failures map[schema.GroupVersionKind]string
 	codec    *codec
-	budget   *budget
+	budget   *follow.Budget
 	// changed is called when a store begins, is complete, or ends.
 	changed func()
 }
 
 func newCluster(c *Caches, object *clusterv1alpha1.Cluster) *cluster {
 	return &cluster{
-		deps: &c.deps, name: object.Name, uid: object.UID, wake: make(chan struct{}, 1), codec: &c.codec, budget: &c.budget, changed: c.changes.notify,
+		deps: &c.deps, name: object.Name, uid: object.UID, wake: make(chan struct{}, 1), codec: &c.codec, budget: c.budget, changed: c.changes.notify,
 		stores: map[schema.GroupVersionKind]*store{}, failures: map[schema.GroupVersionKind]string{},
 	}
 }
@@ -121,6 +124,10 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 	member, err := k.deps.Members(ctx, object)
 	if err != nil {
 		return min(retryInterval, k.lose(want, err.Error()))
+	}
+	if k.member != member {
+		k.member = member
+		member.OnClose(k.signal)
 	}
 	next := reopenInterval
 	for kind, namespaces := range want {

@@ -135,7 +135,7 @@ func TestCaches_ScopeChanges(t *testing.T) {
 	for _, namespace := range []string{"", "a"} {
 		t.Run("namespace "+namespace, func(t *testing.T) {
 			f := newFederation(t, 0, "m1")
-			member, err := access.NewMember("m1", f.servers["m1"].Config(), widgetKinds(meta.RESTScopeNamespace))
+			member, err := access.NewSingle("m1", f.servers["m1"].Config(), widgetKinds(meta.RESTScopeNamespace))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +212,7 @@ func TestWatch_OtherConnections(t *testing.T) {
 	})
 	f.put("m1", "a", "y", "app=web")
 	f.servers["m1"].Remove("/api/v1/namespaces/a/configmaps/z")
-	member, err := access.NewMember("m1", f.servers["m1"].Config(), kinds())
+	member, err := access.NewSingle("m1", f.servers["m1"].Config(), kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestWatch_RestoredBehindOtherConnections(t *testing.T) {
 		return nil
 	})
 	f.servers["m1"].Restore(backup, 0)
-	member, err := access.NewMember("m1", f.servers["m1"].Config(), kinds())
+	member, err := access.NewSingle("m1", f.servers["m1"].Config(), kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -442,7 +442,7 @@ func lying(t *testing.T, f *federation, name string, serve http.HandlerFunc) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	member, err := access.NewMember(name, &rest.Config{Host: server.URL, QPS: -1}, kinds())
+	member, err := access.NewSingle(name, &rest.Config{Host: server.URL, QPS: -1}, kinds())
 	if err != nil {
 		t.Fatal(err)
 	}

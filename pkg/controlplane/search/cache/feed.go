@@ -5,7 +5,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // feedLength is how many changes of one kind of one cluster are kept, and feedSize how much memory they take at most, in bytes. A watch
@@ -46,12 +47,6 @@ type feed struct {
 	readers map[*queue]string
 }
 
-// older reports whether a resource version is older than another. Versions that cannot be compared are not.
-func older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
 // add passes a change on. It does not block.
 func (f *feed) add(c change) {
 	f.mu.Lock()
@@ -64,7 +59,7 @@ func (f *feed) add(c change) {
 		f.size += c.size()
 		for len(f.last) > feedLength || f.size > feedSize {
 			dropped := f.last[0]
-			if older(f.floor, dropped.version) {
+			if follow.Older(f.floor, dropped.version) {
 				f.floor = dropped.version
 			}
 			f.size -= dropped.size()
@@ -80,7 +75,7 @@ func (f *feed) add(c change) {
 func (f *feed) begin(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.floor == "" || older(f.floor, version) {
+	if f.floor == "" || follow.Older(f.floor, version) {
 		f.floor = version
 	}
 }
@@ -100,7 +95,7 @@ func (f *feed) restart() {
 func (f *feed) read(q *queue, cluster, since string) (later []change, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if since != "" && (f.floor == "" || older(since, f.floor)) {
+	if since != "" && (f.floor == "" || follow.Older(since, f.floor)) {
 		return nil, false
 	}
 	if f.readers == nil {
@@ -111,7 +106,7 @@ func (f *feed) read(q *queue, cluster, since string) (later []change, ok bool) {
 		return nil, true
 	}
 	for _, c := range f.last {
-		if older(since, c.version) {
+		if follow.Older(since, c.version) {
 			later = append(later, c)
 		}
 	}

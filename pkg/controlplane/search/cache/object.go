@@ -9,7 +9,6 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // Object is a cached object. It is read-only.
@@ -93,7 +92,7 @@ type codec struct{ writers, readers sync.Pool }
 
 // keep returns an object of a cluster to be cached. Labels that did not change are those of old.
 func (c *codec) keep(in *unstructured.Unstructured, old *Object, cluster string) (Object, error) {
-	u := views.Clone(in)
+	u := follow.Clone(in)
 	if err := access.CheckQuantities(u); err != nil {
 		return Object{}, fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}
@@ -178,41 +177,3 @@ func (c *codec) expand(data []byte, length int32) ([]byte, error) {
 	}
 	return out, nil
 }
-
-// budget limits what all caches take together.
-type budget struct {
-	// limit in bytes; 0 for none.
-	limit int64
-	used  atomic.Int64
-}
-
-// share is what one list of objects takes of the budget.
-type share struct {
-	*budget
-	own atomic.Int64
-}
-
-// changed is called with the object before and after a change; nil stands for none.
-func (s *share) changed(_ types.NamespacedName, old, now *Object) {
-	difference := 0
-	if now != nil {
-		difference += now.size()
-	}
-	if old != nil {
-		difference -= old.size()
-	}
-	s.own.Add(int64(difference))
-	s.used.Add(int64(difference))
-}
-
-// most returns how much the list may take now.
-func (s *share) most() int {
-	const unlimited = int(^uint(0) >> 1)
-	if s.limit == 0 {
-		return unlimited
-	}
-	return int(max(0, s.limit-s.used.Load()+s.own.Load()))
-}
-
-// free gives all of it back.
-func (s *share) free() { s.used.Add(-s.own.Swap(0)) }

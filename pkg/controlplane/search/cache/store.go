@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // store caches the objects of one kind in one cluster: all of them, or those of some namespaces, with a watch for each
@@ -32,7 +32,7 @@ type store struct {
 	member  *access.Member
 	mapping *meta.RESTMapping
 	codec   *codec
-	budget  *budget
+	budget  *follow.Budget
 	clock   clock.PassiveClock
 	// feed has the last changes. changed is called when the objects of a namespace are complete.
 	feed    feed
@@ -53,9 +53,7 @@ type store struct {
 
 // part caches the objects of one namespace, or of all.
 type part struct {
-	projection *informer.Projection[Object]
-	share      *share
-	stopped    func()
+	projection *follow.Projection[Object]
 	// before is the version that the objects had through other connections.
 	before string
 	mu     sync.Mutex
@@ -80,7 +78,7 @@ func (s *store) watch(ctx context.Context, want search.Namespaces) {
 	known := map[types.NamespacedName]*Object{}
 	for namespace, p := range s.parts {
 		if !slices.Contains(names, namespace) {
-			p.drop()
+			p.projection.Drop()
 			p.projection.Each(func(key types.NamespacedName, o *Object) { known[key] = o })
 			delete(s.parts, namespace)
 		}
@@ -91,7 +89,7 @@ func (s *store) watch(ctx context.Context, want search.Namespaces) {
 			p = s.newPart(namespace, known)
 			s.parts[namespace] = p
 		}
-		p.start(ctx)
+		p.projection.Start(ctx)
 	}
 	for key, o := range known {
 		s.feed.add(change{key: key, old: o})
@@ -121,16 +119,22 @@ func (s *store) connect(member *access.Member) {
 	if s.member == member {
 		return
 	}
+	restored := s.member.Incarnation() != member.Incarnation()
 	s.member = member
+	if restored { // versions have no order any more
+		defer s.feed.restart()
+	}
 	for namespace, p := range s.parts {
-		p.drop()
+		p.projection.Drop()
 		known := map[types.NamespacedName]*Object{}
 		p.projection.Each(func(key types.NamespacedName, o *Object) { known[key] = o })
 		p.mu.Lock()
 		maps.Copy(known, p.known)
 		p.mu.Unlock()
 		next := s.newPart(namespace, known)
-		next.before = cmp.Or(p.projection.Version(), p.before)
+		if !restored {
+			next.before = cmp.Or(p.projection.Version(), p.before)
+		}
 		s.parts[namespace] = next
 	}
 }
@@ -148,26 +152,23 @@ func (s *store) project(in *unstructured.Unstructured, old *Object) (Object, err
 
 // newPart returns a part. It takes the objects of its namespace from those that are known from other parts.
 func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object) *part {
-	p := &part{share: &share{budget: s.budget}, known: map[types.NamespacedName]*Object{}}
+	p := &part{known: map[types.NamespacedName]*Object{}}
 	for key, o := range known {
 		if namespace == "" || key.Namespace == namespace {
 			p.known[key] = o
 			delete(known, key)
 		}
 	}
-	p.projection = informer.New(informer.Config[Object]{
+	p.projection = follow.New(follow.Config[Object]{
 		Name:    fmt.Sprintf("%s %s of the search cache", s.cluster, s.mapping.Resource.Resource),
-		Source:  views.Objects(s.member, s.mapping.Resource, views.Selection{Namespace: namespace}),
-		Project: informer.From(s.project),
+		Source:  follow.Objects(s.member, s.mapping.Resource, follow.Selection{Namespace: namespace}),
+		Project: follow.From(s.project),
 		Settle:  settle,
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
-		MaxSize: p.share.most,
-		Changed: func(key types.NamespacedName, old, now *Object) {
-			p.share.changed(key, old, now)
-			s.feed.add(p.change(key, old, now))
-		},
-		WentBack: func(string, string) { s.feed.restart() },
+		MaxSize: func() int { return math.MaxInt },
+		Budget:  s.budget,
+		Changed: func(key types.NamespacedName, old, now *Object) { s.feed.add(p.change(key, old, now)) },
 		Failed: func(err error) {
 			if apierrors.IsNotFound(err) {
 				s.doubt()
@@ -183,7 +184,7 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 				s.feed.add(change{key: key, old: o})
 			}
 			version := p.projection.Version()
-			if older(version, p.before) {
+			if follow.Older(version, p.before) {
 				s.feed.restart()
 			}
 			s.feed.begin(version)
@@ -235,37 +236,6 @@ func (p *part) each(namespace, name string, fn func(key types.NamespacedName, o 
 	}
 }
 
-// start watches unless it does already.
-func (p *part) start(ctx context.Context) {
-	if p.stopped != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.projection.Run(ctx)
-	}()
-	p.stopped = func() {
-		cancel()
-		<-done
-	}
-}
-
-// pause ends the watch. The objects stay.
-func (p *part) pause() {
-	if p.stopped != nil {
-		p.stopped()
-		p.stopped = nil
-	}
-}
-
-// drop ends the watch, and gives the memory of the objects back.
-func (p *part) drop() {
-	p.pause()
-	p.share.free()
-}
-
 // pause ends the watches of a cluster that was lost at a time. The objects stay.
 func (s *store) pause(at time.Time) {
 	s.mu.Lock()
@@ -274,7 +244,7 @@ func (s *store) pause(at time.Time) {
 		s.lost = at
 	}
 	for _, p := range s.parts {
-		p.pause()
+		p.projection.Stop()
 	}
 }
 
@@ -291,7 +261,7 @@ func (s *store) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
-		p.drop()
+		p.projection.Drop()
 	}
 }
 
@@ -338,7 +308,7 @@ func (s *store) least(unlisted func(*part) string) string {
 		if version == "" {
 			return ""
 		}
-		if out == "" || older(version, out) {
+		if out == "" || follow.Older(version, out) {
 			out = version
 		}
 	}

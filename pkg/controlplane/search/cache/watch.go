@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // ErrExpired ends a watch that cannot go on without a new list.
@@ -237,7 +238,7 @@ func (w *watching) drain() error {
 	}
 	for _, c := range items {
 		s := w.sources[c.cluster]
-		if s == nil || c.version != "" && s.seen != "" && !older(s.seen, c.version) {
+		if s == nil || c.version != "" && s.seen != "" && !follow.Older(s.seen, c.version) {
 			continue // it was sent with the objects
 		}
 		if c, unsent := s.unsent(c); unsent {
@@ -258,7 +259,7 @@ func (s *source) unsent(c queued) (queued, bool) {
 	if o == nil {
 		return c, true
 	}
-	if c.now != nil && !older(o.Version, c.now.Version) {
+	if c.now != nil && !follow.Older(o.Version, c.now.Version) {
 		return c, false
 	}
 	delete(s.sent, c.key)

@@ -46,9 +46,6 @@ type Config struct {
 	Metrics *Metrics
 	// Written is called with each object that was created or changed.
 	Written func(desired *unstructured.Unstructured)
-	// WentBack is called when the member has an older version of an object than it
-	// returned for the last write.
-	WentBack func(from, to string)
 }
 
 // Writer writes one object of a Work in a member.
@@ -61,6 +58,8 @@ type Writer struct {
 	Key  types.NamespacedName
 	// StatusIsField reports that the kind has no status subresource: controllers in the member write ordinary fields of the object.
 	StatusIsField bool
+	// Member has the object. It may have an older version than it returned for the last write.
+	Member interface{ WentBack(from, to string) }
 	// Resource is the client of the namespace of the object.
 	Resource dynamic.ResourceInterface
 	// Current returns an error if the Work is not the one whose manifest is applied. It is
@@ -122,7 +121,7 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 func (w *Writer) read(ctx context.Context, a Applied) (Applied, *unstructured.Unstructured, error) {
 	observed, err := w.get(ctx)
 	if err == nil && observed != nil && a.uid != "" && status.Newer(a.version, observed.GetResourceVersion()) {
-		w.WentBack(a.version, observed.GetResourceVersion())
+		w.Member.WentBack(a.version, observed.GetResourceVersion())
 		a = Unknown(true)
 	}
 	return a, observed, err

@@ -2,6 +2,8 @@ package member
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,19 +16,14 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/views"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
-// The limit of the objects of one type, in bytes. It depends on the number of Works
-// only, which a member cannot raise.
+// The limit of the objects of one type, in bytes. It depends on the number of Works only, which a member cannot raise.
 const (
 	maxSize        = 32 << 20
 	maxSizePerWork = 64 << 10
 )
-
-// wentBackInterval is the shortest time between two lists of everything because the member has older versions than before.
-const wentBackInterval = 10 * time.Second
 
 // Config is what Informers need.
 type Config struct {
@@ -36,31 +33,22 @@ type Config struct {
 	Clock   clock.PassiveClock
 	// Works returns the number of Works of the cluster.
 	Works func() int
-	// Changed is called for every change of an object: old is nil for a new one, now
-	// for one that was deleted. It must not block.
+	// Changed is called for every change of an object: old is nil for a new one, now for one that was deleted. It must not block.
 	Changed func(old, now *Snapshot)
-	// Synced is called with the Works that use an informer after its first complete
-	// list. It must not block.
+	// Synced is called with the Works that use an informer after its first complete list. It must not block.
 	Synced func(works []string)
-	// WentBack is called after the member was found to have an older version than before: at once the first time, and then
-	// at most every wentBackInterval. It must not block.
-	WentBack func(from, to string)
+	// Closed is called when the member is closed that is used. It must not block.
+	Closed func()
 }
 
-// Informers are the informers of a member: one for each type of the objects that Works
-// own. An informer stops with the last Work that uses it.
+// Informers are the informers of a member: one for each type of the objects that Works own. An informer stops with the last Work that uses it.
 type Informers struct {
-	cfg     Config
-	ctx     context.Context //nolint:containedctx // the life of the informers, which start when a Work needs them
-	running sync.WaitGroup
+	cfg Config
+	ctx context.Context //nolint:containedctx // the life of the informers, which start when a Work needs them
 
 	mu         sync.Mutex
 	client     *access.Member
 	byResource map[schema.GroupVersionResource]*Informer
-	// gated reports whether the member went back less than wentBackInterval ago, and again is the call that then follows;
-	// nil if it has not gone back since.
-	gated bool
-	again func()
 }
 
 // NewInformers returns Informers that stop when ctx ends.
@@ -68,17 +56,25 @@ func NewInformers(ctx context.Context, cfg Config) *Informers {
 	return &Informers{cfg: cfg, ctx: ctx, byResource: map[schema.GroupVersionResource]*Informer{}}
 }
 
-// Wait returns when the informers stopped.
-func (i *Informers) Wait() { i.running.Wait() }
+// Stop stops the informers. Nothing is called any more when it returns.
+func (i *Informers) Stop() {
+	i.mu.Lock()
+	all := slices.Collect(maps.Values(i.byResource))
+	i.mu.Unlock()
+	for _, informer := range all {
+		informer.run.Load().Stop()
+	}
+}
 
-// Bind sets the member. If it is another one than before, all informers are replaced.
+// Bind sets the member, unless it was closed meanwhile. If it is another one than before, all informers are replaced.
 func (i *Informers) Bind(client *access.Member) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.client == client {
+	if i.client == client || i.client != nil && client.Context().Err() != nil {
 		return
 	}
 	i.client = client
+	client.OnClose(i.cfg.Closed)
 	for _, informer := range i.byResource {
 		informer.run.Load().cancel()
 		i.startLocked(informer)
@@ -91,55 +87,6 @@ func (i *Informers) Retry() {
 	defer i.mu.Unlock()
 	for _, informer := range i.byResource {
 		informer.Retry()
-	}
-}
-
-// WentBack lists everything anew and calls Config.WentBack.
-func (i *Informers) WentBack(from, to string) { i.wentBack(nil, from, to) }
-
-// wentBack lists everything anew but the objects of one informer. A member that reports ever older versions would cause lists
-// without end: what it reports within wentBackInterval is handled once, at the end of the interval.
-func (i *Informers) wentBack(but *Informer, from, to string) {
-	i.mu.Lock()
-	gated := i.gated
-	if gated {
-		i.again = func() { i.wentBack(nil, from, to) }
-	} else {
-		i.gated = true
-		i.running.Go(func() {
-			select {
-			case <-i.ctx.Done():
-			case <-time.After(wentBackInterval):
-				i.openGate()
-			}
-		})
-	}
-	i.mu.Unlock()
-	if !gated {
-		i.restart(but)
-		i.cfg.WentBack(from, to)
-	}
-}
-
-func (i *Informers) openGate() {
-	i.mu.Lock()
-	again := i.again
-	i.gated, i.again = false, nil
-	i.mu.Unlock()
-	if again != nil {
-		again()
-	}
-}
-
-// restart lists everything anew but the objects of one informer.
-func (i *Informers) restart(but *Informer) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, informer := range i.byResource {
-		if informer != but {
-			informer.run.Load().cancel()
-			i.startLocked(informer)
-		}
 	}
 }
 
@@ -186,20 +133,19 @@ func (i *Informers) Works(selected func(schema.GroupVersionKind) bool) []string 
 
 func (i *Informers) startLocked(in *Informer) {
 	selector := workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue
-	projection := informer.New(informer.Config[Snapshot]{
-		Name:     i.cfg.Cluster + " " + in.gvr.GroupResource().String(),
-		Source:   views.Objects(i.client, in.gvr, views.Selection{Labels: selector}),
-		Project:  informer.From(i.project),
-		Size:     func(s Snapshot) int { return s.size() },
-		MaxSize:  func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
-		Changed:  func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
-		Synced:   func() { i.synced(in) },
-		Version:  func(s Snapshot) string { return s.Version },
-		WentBack: func(from, to string) { i.wentBack(in, from, to) },
+	projection := follow.New(follow.Config[Snapshot]{
+		Name:    i.cfg.Cluster + " " + in.gvr.GroupResource().String(),
+		Source:  follow.Objects(i.client, in.gvr, follow.Selection{Labels: selector}),
+		Project: follow.From(i.project),
+		Size:    func(s Snapshot) int { return s.size() },
+		MaxSize: func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
+		Changed: func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
+		Synced:  func() { i.synced(in) },
+		Version: func(s Snapshot) string { return s.Version },
 	})
 	ctx, cancel := context.WithCancel(i.ctx)
-	in.run.Store(&run{projection: projection, cancel: cancel, started: i.cfg.Clock.Now()})
-	i.running.Go(func() { projection.Run(ctx) })
+	in.run.Store(&run{Projection: projection, cancel: cancel, started: i.cfg.Clock.Now()})
+	projection.Start(ctx)
 }
 
 // project takes the snapshot of an object. It shares the content of the old one where
@@ -229,9 +175,9 @@ type Informer struct {
 
 // run is the life of an informer with one client.
 type run struct {
-	projection *informer.Projection[Snapshot]
-	cancel     context.CancelFunc
-	started    time.Time
+	*follow.Projection[Snapshot]
+	cancel  context.CancelFunc // does not wait for callbacks, which need the lock
+	started time.Time
 }
 
 // View is what an informer knows about an object.
@@ -248,20 +194,14 @@ type View struct {
 // Get returns the view of an object.
 func (i *Informer) Get(key types.NamespacedName) View {
 	run := i.run.Load()
-	synced := run.projection.HasSynced()
-	return View{Snapshot: run.projection.Get(key), Synced: synced, Started: run.started}
+	synced := run.HasSynced() // before the snapshot is taken
+	return View{Snapshot: run.Get(key), Synced: synced, Started: run.started}
 }
 
 // Retry ends the backoff after a failed request.
-func (i *Informer) Retry() { i.run.Load().projection.Retry() }
+func (i *Informer) Retry() { i.run.Load().Retry() }
 
-func (i *Informer) worksLocked() []string {
-	out := make([]string, 0, len(i.works))
-	for work := range i.works {
-		out = append(out, work)
-	}
-	return out
-}
+func (i *Informer) worksLocked() []string { return slices.Collect(maps.Keys(i.works)) }
 
 // maxText is the limit of a text from a member, in bytes.
 const maxText = 1024

@@ -32,9 +32,9 @@ func TestInformers_BindReplacesTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	informers := member.NewInformers(ctx, member.Config{
 		Cluster: "m1", Hasher: member.NewHasher(), Clock: clock.RealClock{},
-		Works: func() int { return 1 }, Changed: func(_, _ *member.Snapshot) {}, Synced: func([]string) {}, WentBack: func(_, _ string) {},
+		Works: func() int { return 1 }, Changed: func(_, _ *member.Snapshot) {}, Synced: func([]string) {}, Closed: func() {},
 	})
-	t.Cleanup(informers.Wait)
+	t.Cleanup(informers.Stop)
 	t.Cleanup(cancel)
 	servers := []*accesstest.Server{accesstest.New(t), accesstest.New(t)}
 	servers[1].Put(configMapPath, &unstructured.Unstructured{Object: map[string]any{

@@ -1,4 +1,4 @@
-package access
+package agent
 
 import (
 	"encoding/json"
@@ -28,10 +28,10 @@ type rewind struct {
 	begun map[string]uint64
 }
 
-// NewRewind returns a transport that answers a watch which continues on another connection
+// newRewind returns a transport that answers a watch which continues on another connection
 // than it began on with 410 Gone. connections returns the number of connections that base
 // has made.
-func NewRewind(base http.RoundTripper, connections func() uint64) http.RoundTripper {
+func newRewind(base http.RoundTripper, connections func() uint64) http.RoundTripper {
 	return &rewind{base: base, connections: connections, begun: map[string]uint64{}}
 }
 

@@ -1,24 +1,17 @@
-// Views of nodes and pods decode the fields from which free resources are computed.
-// They are a small part of the objects, and quantities are text of the member, with which the decoder of the complete
-// types would compute before it can be checked.
-package views
+package follow
 
 import (
-	"context"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
+
+// Views of nodes and pods have the fields from which free resources are computed. They are a small part of the objects, and quantities are
+// text of the member, with which the decoder of the complete types would compute before it can be checked.
 
 // Meta is the metadata that a reflector needs.
 type Meta struct {
@@ -170,52 +163,4 @@ func containers(views []container) []corev1.Container {
 		out[i] = corev1.Container{Name: v.Name, RestartPolicy: v.RestartPolicy, Resources: corev1.ResourceRequirements{Requests: v.Resources.Requests.List()}}
 	}
 	return out
-}
-
-// client lists and watches views.
-type client struct {
-	rest rest.Interface
-	err  error
-	// namespace is that of the objects; empty for those of all namespaces.
-	namespace string
-}
-
-// newClient returns a client for a member. Its methods return an error if the member cannot be opened.
-func newClient(member *access.Member, namespace string) *client {
-	scheme := runtime.NewScheme()
-	gv := schema.GroupVersion{Version: "v1"}
-	for kind, obj := range map[string]runtime.Object{
-		"Node": &Node{}, "NodeList": &NodeList{}, "Pod": &Pod{}, "PodList": &PodList{},
-	} {
-		scheme.AddKnownTypeWithName(gv.WithKind(kind), obj)
-	}
-	metav1.AddToGroupVersion(scheme, gv)
-	cfg := rest.CopyConfig(member.Config())
-	cfg.APIPath, cfg.GroupVersion = "/api", &gv
-	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c, err := rest.RESTClientForConfigAndClient(cfg, member.HTTP())
-	if err != nil {
-		return &client{err: fmt.Errorf("opening cluster %s: %w", member.Name(), err)}
-	}
-	return &client{rest: c, namespace: namespace}
-}
-
-// request returns a request for a resource.
-func (c *client) request(resource string, o *metav1.ListOptions) *rest.Request {
-	return c.rest.Get().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(resource).VersionedParams(o, metav1.ParameterCodec)
-}
-
-func (c *client) list(ctx context.Context, resource string, o metav1.ListOptions, into runtime.Object) (runtime.Object, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	return into, c.request(resource, &o).Do(ctx).Into(into)
-}
-
-func (c *client) watch(ctx context.Context, resource string, o metav1.ListOptions) (watch.Interface, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	o.Watch = true
-	return c.request(resource, &o).Watch(ctx)
 }

@@ -1,4 +1,4 @@
-package access
+package agent
 
 import (
 	"net/http"
@@ -31,7 +31,7 @@ func TestRewind_WatchOnAnotherConnectionExpires(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 			defer server.Close()
 			connections := uint64(1)
-			client := &http.Client{Transport: NewRewind(http.DefaultTransport, func() uint64 { return connections })}
+			client := &http.Client{Transport: newRewind(http.DefaultTransport, func() uint64 { return connections })}
 			for i, s := range steps {
 				if s.lost {
 					connections++
@@ -54,7 +54,7 @@ func TestRewind_WatchOpensTheConnection(t *testing.T) {
 	defer server.Close()
 	connections := uint64(1)
 	dials := false
-	transport := NewRewind(roundTripper(func(req *http.Request) (*http.Response, error) {
+	transport := newRewind(roundTripper(func(req *http.Request) (*http.Response, error) {
 		if dials {
 			connections++
 		}

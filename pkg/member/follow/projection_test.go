@@ -1,22 +1,20 @@
-package informer_test
+package follow_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 const path = "/api/v1/namespaces/ns/configmaps/"
@@ -55,22 +53,21 @@ func (s *seen) want(t *testing.T, want ...string) {
 	s.list = nil
 }
 
-func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projection[string] {
+func observe(t *testing.T, server *accesstest.Server, s *seen) *follow.Projection[string] {
 	t.Helper()
-	resource := dynamic.NewForConfigOrDie(server.Config()).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	member, err := access.NewMember("m1", server.Config(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	text := func(v *string) string {
 		if v == nil {
 			return "-"
 		}
 		return *v
 	}
-	m := informer.New(informer.Config[string]{
-		Name: "test",
-		Source: informer.Source{
-			List:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-			Watch:   resource.Watch,
-			Example: &unstructured.Unstructured{},
-		},
+	m := follow.Start(t.Context(), follow.Config[string]{
+		Name:   "test",
+		Source: follow.Objects(member, schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, follow.Selection{}),
 		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
@@ -79,28 +76,18 @@ func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projectio
 			v, _, err := unstructured.NestedString(u.Object, "data", "v")
 			return v, err
 		},
-		Changed:   func(key types.NamespacedName, old, now *string) { s.add(key.Name + " " + text(old) + ">" + text(now)) },
-		Synced:    func() { s.add("synced") },
-		Failed:    func(error) { s.add("failed") },
-		Recovered: func() { s.add("recovered") },
+		Changed: func(key types.NamespacedName, old, now *string) { s.add(key.Name + " " + text(old) + ">" + text(now)) },
+		Synced:  func() { s.add("synced") },
+		Failed:  func(error) { s.add("failed") },
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		m.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	t.Cleanup(m.Stop)
 	return m
 }
 
 func TestProjection_FollowsChanges(t *testing.T) {
 	server, s := accesstest.New(t), &seen{}
 	server.Put(path+"a", configMap("a", "1"))
-	m := start(t, server, s)
+	m := observe(t, server, s)
 	s.want(t, "a ->1", "synced")
 	server.Put(path+"b", configMap("b", "1"))
 	server.Put(path+"a", configMap("a", "2"))
@@ -127,7 +114,7 @@ func TestProjection_ObservesChangesMadeWhileDisconnected(t *testing.T) {
 		}
 		return 0
 	})
-	m := start(t, server, s)
+	m := observe(t, server, s)
 	s.want(t, "a ->1", "b ->1", "synced")
 	down.Store("down", true)
 	server.CloseClientConnections()
@@ -158,6 +145,6 @@ func TestProjection_RetriesAFailedList(t *testing.T) {
 		}
 		return 0
 	})
-	start(t, server, s)
-	s.want(t, "failed", "recovered", "synced")
+	observe(t, server, s)
+	s.want(t, "failed", "synced")
 }
