@@ -148,6 +148,9 @@ func (h *hub) leaveLocked(r *reader) {
 		}
 	}
 	if ok && scope.Selection == s.scope.Selection {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.scope = scope // for the next list
 		return
 	}
 	for _, other := range h.endLocked(s) {
@@ -173,14 +176,12 @@ type stream struct {
 	// alone makes a reader that cannot take what others take read a stream of its own.
 	alone func(*reader)
 	pager pager
-	// scope is what the readers need together; guarded by hub.mu.
-	scope scope
 
 	mu      sync.Mutex
 	readers []*reader
-	// request is what is listed and watched: the scope when the last list began.
+	// scope is what the readers need together, which changes under hub.mu, and request what is listed and watched: of the last list.
+	scope   scope
 	request request
-	wanted  scope
 	// connections is how many connections there were when the watch began; 0 before the first watch after a list.
 	connections uint64
 	// listing reports that a list has begun and has not ended, and again that a reader joined since.
@@ -210,13 +211,12 @@ func newStream(h *hub, of topic) *stream {
 
 // add adds readers. It lists again, when the list that has begun is complete.
 func (s *stream) add(scope scope, readers ...*reader) {
-	s.scope = scope
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range readers {
 		r.at.Store(s)
 	}
-	s.readers, s.wanted = slices.Concat(s.readers, readers), scope
+	s.readers, s.scope = slices.Concat(s.readers, readers), scope
 	if s.again = s.listing; (!s.listing || s.err != nil) && s.attempt != nil {
 		s.attempt()
 	}
@@ -270,11 +270,11 @@ func (s *stream) begin() ([]*reader, request, error) {
 		return nil, request{}, errClosed
 	}
 	member, cancel := s.readers[i].member, s.attempt
-	requests, err := s.wanted.form.api(member, s.topic.resource, s.wanted.Namespace)
+	requests, err := s.scope.form.api(member, s.topic.resource, s.scope.Namespace)
 	if err != nil {
 		return nil, request{}, err
 	}
-	s.request, s.connections = request{requests, s.wanted.Selection, member}, 0
+	s.request, s.connections = request{requests, s.scope.Selection, member}, 0
 	if s.unhook != nil {
 		s.unhook()
 	}
