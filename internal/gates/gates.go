@@ -49,6 +49,9 @@ func specs() map[featuregate.Feature]featuregate.FeatureSpec {
 	}
 }
 
+// All returns all gates.
+func All() []featuregate.Feature { return slices.Collect(maps.Keys(specs())) }
+
 // ControllerManager returns the gates that the controller-manager reads.
 func ControllerManager() []featuregate.Feature {
 	return []featuregate.Feature{

@@ -34,8 +34,7 @@ var errTooMany = errors.New("the cluster has more objects than can be kept")
 
 // pager lists objects page by page.
 type pager struct {
-	// limit is the page size, 0 for pageSize. It remains reduced until a list succeeds, so that a
-	// cluster whose responses are all too large gets one request per attempt.
+	// limit is the page size, 0 for pageSize. It remains reduced until a list succeeds, for one request per attempt.
 	limit atomic.Int64
 }
 
