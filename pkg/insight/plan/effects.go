@@ -333,7 +333,7 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 		o.PolicyAfter, o.Unknown = "", append(o.Unknown, "whether it exists: you may not read it")
 		return o
 	}
-	if other := c.heir(before); after == nil && other != nil {
+	if other := c.successor(before); after == nil && other != nil {
 		o.Unknown = append(o.Unknown, fmt.Sprintf("whether it stays in its clusters: %s may take it over before it is deleted", keyOfPolicy(other)))
 	}
 	for _, name := range clusterNames(before, after) {
@@ -344,9 +344,9 @@ func (c *comparison) object(t *unstructured.Unstructured, before, after *state) 
 	return o
 }
 
-// heir returns the policy that takes a template over when its policy is deleted, and preserves otherwise; nil for none. If both are deleted, in
+// successor returns the policy that takes a template over when its policy is deleted, and preserves otherwise; nil for none. If both are deleted, in
 // which order is not known.
-func (c *comparison) heir(before *state) policyv1alpha1.Policy {
+func (c *comparison) successor(before *state) policyv1alpha1.Policy {
 	if before == nil || before.policy == nil || c.next.policies[keyOfPolicy(before.policy)] != nil {
 		return nil
 	}

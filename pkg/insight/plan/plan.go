@@ -595,11 +595,3 @@ func released(s *state) bool {
 func preserved(s *state, cluster string) bool {
 	return s.binding != nil && dependency.Preserves(s.binding, cluster)
 }
-
-func sortedKeys(states map[key]*state) []key {
-	return slices.SortedFunc(maps.Keys(states), compareKeys)
-}
-
-func compareKeys(a, b key) int {
-	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.name, b.name), strings.Compare(a.Group, b.Group))
-}

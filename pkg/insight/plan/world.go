@@ -378,3 +378,11 @@ func changeCluster(name string, change func(*World, *clusterv1alpha1.Cluster)) C
 		return nil
 	}
 }
+
+func sortedKeys(states map[key]*state) []key {
+	return slices.SortedFunc(maps.Keys(states), compareKeys)
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.name, b.name), strings.Compare(a.Group, b.Group))
+}

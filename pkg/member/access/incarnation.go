@@ -11,8 +11,8 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// Incarnation tells the stores apart that a member had, as far as is known: there is another one after the member was restored from an older
-// copy of its store. What was known of the member before does not hold any more.
+// Incarnation identifies the store of a member, as far as is known: it is another one after the member was restored from an older copy of its
+// store. What was observed of the member before does not hold any more.
 type Incarnation struct {
 	// Number is 1 for the first, and grows.
 	Number uint64
@@ -51,7 +51,7 @@ func (m *Member) WentBack(from, to string) {
 	defer i.mu.Unlock()
 	begin := func() {
 		i.current, i.recent, i.next = Incarnation{m.incarnation.Number + 1, from, to}, true, nil
-		time.AfterFunc(incarnationInterval, i.settle)
+		time.AfterFunc(incarnationInterval, i.endInterval)
 		go m.close()
 	}
 	switch {
@@ -63,8 +63,8 @@ func (m *Member) WentBack(from, to string) {
 	}
 }
 
-// settle ends the interval in which no other incarnation begins.
-func (i *incarnations) settle() {
+// endInterval ends the interval in which no other incarnation begins.
+func (i *incarnations) endInterval() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.recent = false; i.next != nil {

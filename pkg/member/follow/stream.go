@@ -39,14 +39,14 @@ type topic struct {
 	resource schema.GroupVersionResource
 }
 
-// hub has the streams of the process. There are several of a topic only if none is for all objects.
-type hub struct {
+// streams are those of the process. There are several of a topic only if none is for all objects.
+type streams struct {
 	mu      sync.Mutex
 	all     map[topic][]*stream
-	running sync.WaitGroup
+	running sync.WaitGroup // they outlive what starts them
 }
 
-var shared = &hub{all: map[topic][]*stream{}}
+var shared = &streams{all: map[topic][]*stream{}}
 
 // reader is a part of a projection: that which streams know.
 type reader struct {
@@ -88,11 +88,11 @@ func (r *reader) call(s *stream, fn func()) {
 }
 
 // joinLocked makes a reader read: the stream that there is, which lists again and for more if it has to, or a new one.
-func (h *hub) joinLocked(r *reader) {
+func (a *streams) joinLocked(r *reader) {
 	of := topic{host: r.member.Config().Host, uid: r.member.UID(), cluster: r.member.Name(), resource: r.resource}
 	scope, readers := r.scope, []*reader{r}
 	var into *stream
-	for _, s := range slices.Clone(h.all[of]) {
+	for _, s := range slices.Clone(a.all[of]) {
 		wider, ok := s.scope.with(scope)
 		if !ok {
 			continue
@@ -102,43 +102,43 @@ func (h *hub) joinLocked(r *reader) {
 			into = s
 			continue
 		}
-		readers = append(readers, h.endLocked(s)...) // what is requested now has this
+		readers = append(readers, a.endLocked(s)...) // what is requested now has this
 	}
 	if into == nil {
-		into = newStream(h, of)
-		h.all[of] = append(h.all[of], into)
+		into = newStream(a, of)
+		a.all[of] = append(a.all[of], into)
 	}
 	into.add(scope, readers...)
 }
 
-// alone makes a reader read a stream of its own, instead of one that it reads now.
-func (h *hub) alone(r *reader, from *stream) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// separate makes a reader read a stream of its own, instead of one that it reads now.
+func (a *streams) separate(r *reader, from *stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if r.at.Load() == from {
-		h.leaveLocked(r)
-		newStream(h, topic{cluster: r.member.Name(), resource: r.resource}).add(r.scope, r)
+		a.leaveLocked(r)
+		newStream(a, topic{cluster: r.member.Name(), resource: r.resource}).add(r.scope, r)
 	}
 }
 
 // leave ends reading. The sink is not called any more when it returns.
-func (h *hub) leave(r *reader) {
-	h.mu.Lock()
-	h.leaveLocked(r)
-	h.mu.Unlock()
+func (a *streams) leave(r *reader) {
+	a.mu.Lock()
+	a.leaveLocked(r)
+	a.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 }
 
 // leaveLocked ends the stream with its last reader, and makes the others read less if that is enough for them.
-func (h *hub) leaveLocked(r *reader) {
+func (a *streams) leaveLocked(r *reader) {
 	s := r.at.Swap(nil)
 	if s == nil {
 		return
 	}
 	rest := s.without(r)
 	if len(rest) == 0 {
-		h.endLocked(s)
+		a.endLocked(s)
 		return
 	}
 	scope, ok := rest[0].scope, true
@@ -153,16 +153,16 @@ func (h *hub) leaveLocked(r *reader) {
 		s.scope = scope // for the next list
 		return
 	}
-	for _, other := range h.endLocked(s) {
-		h.joinLocked(other)
+	for _, other := range a.endLocked(s) {
+		a.joinLocked(other)
 	}
 }
 
 // endLocked ends a stream and returns its readers.
-func (h *hub) endLocked(s *stream) []*reader {
-	h.all[s.topic] = slices.DeleteFunc(h.all[s.topic], func(other *stream) bool { return other == s })
-	if len(h.all[s.topic]) == 0 {
-		delete(h.all, s.topic)
+func (a *streams) endLocked(s *stream) []*reader {
+	a.all[s.topic] = slices.DeleteFunc(a.all[s.topic], func(other *stream) bool { return other == s })
+	if len(a.all[s.topic]) == 0 {
+		delete(a.all, s.topic)
 	}
 	s.cancel()
 	return s.all()
@@ -173,13 +173,13 @@ type stream struct {
 	topic  topic
 	ctx    context.Context //nolint:containedctx // its life
 	cancel context.CancelFunc
-	// alone makes a reader that cannot take what others take read a stream of its own.
-	alone func(*reader)
-	pager pager
+	// separate makes a reader that cannot take what others take read a stream of its own.
+	separate func(*reader)
+	pager    pager
 
 	mu      sync.Mutex
 	readers []*reader
-	// scope is what the readers need together, which changes under hub.mu, and request what is listed and watched: of the last list.
+	// scope is what the readers need together, which changes under streams.mu, and request what is listed and watched: of the last list.
 	scope   scope
 	request request
 	// connections is how many connections there were when the watch began; 0 before the first watch after a list.
@@ -201,11 +201,11 @@ type request struct {
 }
 
 // newStream starts a stream, which ends when its readers have left.
-func newStream(h *hub, of topic) *stream {
+func newStream(a *streams, of topic) *stream {
 	s := &stream{topic: of}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.alone = func(r *reader) { h.alone(r, s) }
-	h.running.Go(s.run) // it outlives what starts it
+	s.separate = func(r *reader) { a.separate(r, s) }
+	a.running.Go(s.run)
 	return s
 }
 
@@ -306,7 +306,7 @@ func (s *stream) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object
 	}
 	for _, f := range out.failed {
 		f.reader.call(s, func() { f.reader.sink.ended(f.err) })
-		s.alone(f.reader)
+		s.separate(f.reader)
 	}
 	return out, nil
 }

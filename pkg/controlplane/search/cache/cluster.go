@@ -32,7 +32,7 @@ type cluster struct {
 	name string
 	uid  types.UID
 	wake chan struct{}
-	// member is that of the last look.
+	// member is the one that is used.
 	member *access.Member
 	stop   func()
 
