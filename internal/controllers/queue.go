@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"container/heap"
+	"context"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
@@ -329,3 +331,44 @@ func (q *queue[T]) ShutDown() {
 
 // ShutDownWithDrain implements workqueue.TypedInterface. It does not drain, as the queue of controller-runtime does not.
 func (q *queue[T]) ShutDownWithDrain() { q.ShutDown() }
+
+// Run hands the keys of a queue to workers that run fn, as Work does, until ctx ends.
+func Run[T comparable](ctx context.Context, q priorityqueue.PriorityQueue[T], workers int, fn func(context.Context, T) (time.Duration, error)) {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() { Work(ctx, q, fn) })
+	}
+	<-ctx.Done()
+	q.ShutDown()
+	running.Wait()
+}
+
+// Work hands the keys of a queue to fn until the queue is shut down.
+func Work[T comparable](ctx context.Context, q priorityqueue.PriorityQueue[T], fn func(context.Context, T) (time.Duration, error)) {
+	for Next(ctx, q, fn) {
+	}
+}
+
+// Next hands the next key of a queue to fn, which returns when it is due again if nothing happens until then: never if 0. After an error it is
+// due again after the delay of the rate limiter, too. It reports false after the queue was shut down.
+func Next[T comparable](ctx context.Context, q priorityqueue.PriorityQueue[T], fn func(context.Context, T) (time.Duration, error)) bool {
+	key, priority, shutdown := q.GetWithPriority()
+	if shutdown {
+		return false
+	}
+	defer q.Done(key)
+	after, err := fn(ctx, key)
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case err != nil:
+		log.FromContext(ctx).V(2).Info("Reconciling failed, trying again", "key", key, "err", err)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, RateLimited: true}, key)
+	default:
+		q.Forget(key)
+	}
+	if after > 0 {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority, After: after}, key)
+	}
+	return true
+}

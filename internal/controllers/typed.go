@@ -3,11 +3,13 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -106,18 +108,57 @@ type Follower interface {
 func Follow(mgr manager.Manager, kind client.Object, f Follower) error {
 	return mgr.Add(Everywhere(func(ctx context.Context) error {
 		defer f.End()
-		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		forget, err := Handle(ctx, mgr.GetCache(), kind, f)
 		if err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
+			return err
 		}
-		handle, err := informer.AddEventHandler(f)
-		if err != nil {
-			return fmt.Errorf("watching %T: %w", kind, err)
-		}
+		defer forget()
 		f.Sync()
 		<-ctx.Done()
-		return informer.RemoveEventHandler(handle)
+		return nil
 	}))
+}
+
+// Handle adds handlers to the informer of a kind, and returns what removes them. While the API server does not serve the kind, it waits.
+func Handle(ctx context.Context, informers cache.Informers, kind client.Object, handlers ...toolscache.ResourceEventHandler) (forget func(), err error) {
+	informer := Informer(ctx, informers, kind)
+	if informer == nil {
+		return func() {}, nil
+	}
+	var added []toolscache.ResourceEventHandlerRegistration
+	forget = func() {
+		for _, handle := range added {
+			_ = informer.RemoveEventHandler(handle)
+		}
+	}
+	for _, h := range handlers {
+		handle, err := informer.AddEventHandler(h)
+		if err != nil {
+			forget()
+			return nil, fmt.Errorf("watching %T: %w", kind, err)
+		}
+		added = append(added, handle)
+	}
+	return forget, nil
+}
+
+// informerInterval is the time between two attempts to get an informer.
+const informerInterval = time.Second
+
+// Informer returns the informer of a kind when the API server serves it, or nil when ctx ends before.
+func Informer(ctx context.Context, informers cache.Informers, kind client.Object) cache.Informer {
+	for {
+		informer, err := informers.GetInformer(ctx, kind)
+		if err == nil {
+			return informer
+		}
+		log.FromContext(ctx).Info("Watching failed, trying again", "kind", fmt.Sprintf("%T", kind), "err", err.Error())
+		select {
+		case <-time.After(informerInterval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // Everywhere is a runnable of every replica, the leader and the others.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	"github.com/karmada-toolkit/karmada/internal/status"
 )
 
@@ -285,7 +286,7 @@ func TestNewer(t *testing.T) {
 		a, b string
 		want bool
 	}{{"10", "9", true}, {"9", "10", false}, {"9", "9", false}, {"x", "9", true}, {"x", "x", false}} {
-		if got := status.Newer(tc.a, tc.b); got != tc.want {
+		if got := resourceversion.Newer(tc.a, tc.b); got != tc.want {
 			t.Errorf("Newer(%q, %q) = %t", tc.a, tc.b, got)
 		}
 	}

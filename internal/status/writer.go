@@ -16,12 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 )
 
 // maxAttempts limits the writes of one status that conflict with those of others.
@@ -286,7 +286,7 @@ func (w *Written[S]) Record(obj metav1.Object, status S, now time.Time) {
 
 // Latest returns the later of the status that the cache shows for obj and the written one, and its resource version.
 func (w *Written[S]) Latest(obj metav1.Object, cached S, now time.Time) (S, string) {
-	if w.version != "" && w.uid == obj.GetUID() && Newer(w.version, obj.GetResourceVersion()) && now.Sub(w.at) < WrittenTTL {
+	if w.version != "" && w.uid == obj.GetUID() && resourceversion.Newer(w.version, obj.GetResourceVersion()) && now.Sub(w.at) < WrittenTTL {
 		return w.status, w.version
 	}
 	var none S
@@ -305,12 +305,3 @@ func (w *Written[S]) Pending(now time.Time) time.Duration {
 
 // At returns the time of the last write; zero if there was none.
 func (w *Written[S]) At() time.Time { return w.at }
-
-// Newer reports whether resource version a is later than b. Versions that cannot be compared are taken for newer when
-// they differ.
-func Newer(a, b string) bool {
-	if order, err := resourceversion.CompareResourceVersion(a, b); err == nil {
-		return order > 0
-	}
-	return a != b
-}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -86,7 +87,7 @@ func (b *bindings) record(s *scope.Binding, binding workv1alpha2.Binding) known 
 	recorded := b.known(s, binding)
 	have, ok := b.byKey[k]
 	if !ok || have.GetResourceVersion() == binding.GetResourceVersion() ||
-		have.GetUID() == binding.GetUID() && status.Newer(have.GetResourceVersion(), binding.GetResourceVersion()) {
+		have.GetUID() == binding.GetUID() && resourceversion.Newer(have.GetResourceVersion(), binding.GetResourceVersion()) {
 		return recorded
 	}
 	l := &lead{}

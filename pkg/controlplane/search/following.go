@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,14 +18,15 @@ import (
 	restclient "k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/backend"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
-	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
-	"github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions"
-	clusterlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/cluster/v1alpha1"
 	searchlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -38,12 +39,13 @@ const readyInterval = 100 * time.Millisecond
 
 // following are the caches of the role, which follow the registries and clusters of the control plane.
 type following struct {
-	caches  *cache.Caches
-	stores  *backend.Stores
-	pool    *access.Pool
-	config  *restclient.Config
-	core    kubernetes.Interface
-	factory externalversions.SharedInformerFactory
+	caches *cache.Caches
+	stores *backend.Stores
+	config *restclient.Config
+	core   kubernetes.Interface
+	// informers has the informer of Clusters, which clusters reads.
+	informers ctrlcache.Informers
+	clusters  client.Reader
 	// registries are sent by the server. They are not read through the control plane, which sends requests to ready servers only.
 	registries chan toolscache.SharedIndexInformer
 	// timeout bounds the wait for the first lists of clusters.
@@ -52,25 +54,22 @@ type following struct {
 	began, ready chan struct{}
 }
 
-func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapper) (*following, error) {
-	client, err := versioned.NewForConfig(controlPlane)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the control plane: %w", err)
-	}
-	core, err := kubernetes.NewForConfig(controlPlane)
+func newFollowing(o *Options, mgr manager.Manager) (*following, error) {
+	config := mgr.GetConfig()
+	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	f := &following{
-		config: controlPlane, core: core, factory: externalversions.NewSharedInformerFactory(client, 0), timeout: o.Run.StorageInitializationTimeout,
+		config: config, core: core, informers: mgr.GetCache(), clusters: mgr.GetClient(), timeout: o.Run.StorageInitializationTimeout,
 		registries: make(chan toolscache.SharedIndexInformer, 1), began: make(chan struct{}), ready: make(chan struct{}),
 	}
-	f.pool = access.NewPool(access.Options{
-		Secrets: f.secret, Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
+	pool := access.NewPool(access.Options{
+		Clusters: f.clusters, Secrets: f.secret, Mapper: mgr.GetRESTMapper(), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: config.UserAgent,
 	})
-	f.caches = cache.New(cache.Deps{Members: f.pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
+	f.caches = cache.New(cache.Deps{Members: pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
 	f.stores = backend.New(backend.Deps{Caches: f.caches, Secret: f.secret, Identity: f.identity})
-	return f, nil
+	return f, errors.Join(controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, pool), mgr.Add(controllers.Everywhere(f.run)))
 }
 
 // identity returns what tells the documents of this control plane from those of others.
@@ -88,8 +87,23 @@ func (f *following) secret(ctx context.Context, namespace, name string) (*corev1
 }
 
 // cluster returns a Cluster.
-func (f *following) cluster(_ context.Context, name string) (*clusterv1alpha1.Cluster, error) {
-	return f.factory.Cluster().V1alpha1().Clusters().Lister().Get(name)
+func (f *following) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	out := &clusterv1alpha1.Cluster{}
+	err := f.clusters.Get(ctx, client.ObjectKey{Name: name}, out, client.UnsafeDisableDeepCopy)
+	return out, err
+}
+
+// clusterList returns all Clusters.
+func (f *following) clusterList(ctx context.Context) ([]*clusterv1alpha1.Cluster, error) {
+	list := &clusterv1alpha1.ClusterList{}
+	if err := f.clusters.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	out := make([]*clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
 }
 
 // run makes the caches follow the registries and clusters, and the status of registries the caches, until ctx ends.
@@ -101,7 +115,10 @@ func (f *following) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	clusters := f.factory.Cluster().V1alpha1().Clusters()
+	clusters := controllers.Informer(ctx, f.informers, &clusterv1alpha1.Cluster{})
+	if clusters == nil {
+		return nil
+	}
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
@@ -109,29 +126,29 @@ func (f *following) run(ctx context.Context) error {
 		default:
 		}
 	}
-	for _, informer := range []toolscache.SharedIndexInformer{clusters.Informer(), registries} {
-		handler := toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
-		}
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+	}
+	for _, informer := range []interface {
+		AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
+	}{clusters, registries} {
 		if _, err := informer.AddEventHandler(handler); err != nil {
 			return fmt.Errorf("watching clusters and registries: %w", err)
 		}
 	}
-	f.factory.Start(ctx.Done())
-	defer f.factory.Shutdown()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		registries.RunWithContext(ctx)
 		return nil
 	})
 	lister := searchlisters.NewResourceRegistryLister(registries.GetIndexer())
-	if toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.HasSynced) {
+	if toolscache.WaitForCacheSync(ctx.Done(), clusters.HasSynced, registries.HasSynced) {
 		writer := &statuses{
-			caches: f.caches, stores: f.stores, config: f.config, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
+			caches: f.caches, stores: f.stores, config: f.config, registries: lister, clusters: f.clusterList, clock: clock.RealClock{},
 			discovered: &discovered{client: f.core.Discovery().RESTClient(), versions: map[schema.GroupVersion]discoveredVersion{}},
 		}
 		group.Go(func() error { return writer.run(ctx) })
-		group.Go(func() error { return f.watchAll(ctx, lister, clusters.Lister(), changed) })
+		group.Go(func() error { return f.watchAll(ctx, lister, changed) })
 		group.Go(func() error { return f.awaitListed(ctx) })
 	}
 	return group.Wait()
@@ -191,24 +208,19 @@ func (f *following) addHooks(server *genericapiserver.GenericAPIServer) error {
 }
 
 // watchAll makes caches and stores follow each change of the registries and clusters until ctx ends.
-func (f *following) watchAll(ctx context.Context, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
+func (f *following) watchAll(ctx context.Context, registries searchlisters.ResourceRegistryLister, changed <-chan struct{}) error {
 	for began := sync.OnceFunc(func() { close(f.began) }); ; {
 		wanted, err := registries.List(labels.Everything())
 		if err != nil {
 			return fmt.Errorf("listing registries: %w", err)
 		}
-		known, err := clusters.List(labels.Everything())
+		known, err := f.clusterList(ctx)
 		if err != nil {
-			return fmt.Errorf("listing clusters: %w", err)
+			return err
 		}
 		f.stores.Follow(wanted, known)
 		f.caches.Follow(ctx, wanted, known)
 		began()
-		names := make(map[string]bool, len(known))
-		for _, c := range known {
-			names[c.Name] = true
-		}
-		f.pool.Keep(func(name string) bool { return names[name] })
 		ctrllog.FromContext(ctx).V(4).Info("Following registries", "registries", len(wanted), "clusters", len(known))
 		select {
 		case <-ctx.Done():

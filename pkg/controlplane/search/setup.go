@@ -54,10 +54,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if o.DisableSearch && o.DisableProxy {
 		return nil
 	}
-	if s.following, err = newFollowing(o, mgr.GetConfig(), mgr.GetRESTMapper()); err != nil {
-		return err
-	}
-	if err := mgr.Add(controllers.Everywhere(s.following.run)); err != nil {
+	if s.following, err = newFollowing(o, mgr); err != nil {
 		return fmt.Errorf("adding the search caches: %w", err)
 	}
 	return nil

@@ -27,7 +27,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
-	clusterlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/cluster/v1alpha1"
 	searchlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/search/v1alpha1"
 )
 
@@ -51,7 +50,7 @@ type statuses struct {
 	stores     *backend.Stores
 	config     *restclient.Config
 	registries searchlisters.ResourceRegistryLister
-	clusters   clusterlisters.ClusterLister
+	clusters   func(context.Context) ([]*clusterv1alpha1.Cluster, error)
 	discovered *discovered
 	clock      clock.WithTickerAndDelayedExecution
 
@@ -146,9 +145,9 @@ func (s *statuses) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listing registries: %w", err)
 	}
-	clusters, err := s.clusters.List(labels.Everything())
+	clusters, err := s.clusters(ctx)
 	if err != nil {
-		return fmt.Errorf("listing clusters: %w", err)
+		return err
 	}
 	observed := map[domain.Source]domain.Observation{}
 	now := s.clock.Now()

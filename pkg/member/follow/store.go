@@ -5,7 +5,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 )
 
 // store holds the projections.
@@ -118,15 +119,9 @@ func (s *store[T]) progress(version string) {
 }
 
 func (s *store[T]) progressLocked(version string) {
-	if version != "" && (s.version == "" || Older(s.version, version)) {
+	if version != "" && (s.version == "" || resourceversion.Older(s.version, version)) {
 		s.version = version
 	}
-}
-
-// Older reports whether resource version a is older than b. Versions that cannot be compared are not.
-func Older(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
 }
 
 // Version returns the resource version of the last list or event.
@@ -187,11 +182,11 @@ func (l *page[T]) replace(version string) {
 	s.mu.RLock()
 	from, to := s.version, version
 	s.mu.RUnlock()
-	back := Older(to, from)
+	back := resourceversion.Older(to, from)
 	present := make(map[types.NamespacedName]bool, len(l.items))
 	for _, in := range l.items {
 		present[in.key] = true
-		if old := s.Get(in.key); old != nil && !back && Older(s.cfg.Version(*in.value), s.cfg.Version(*old)) {
+		if old := s.Get(in.key); old != nil && !back && resourceversion.Older(s.cfg.Version(*in.value), s.cfg.Version(*old)) {
 			from, to, back = s.cfg.Version(*old), s.cfg.Version(*in.value), true
 		}
 		s.set(in.key, in.value, "")

@@ -88,9 +88,9 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 	c := New(b.Client, b.Client, b.Recorder, b.Recorder, Deps{
 		Members: one{m, &b.opened}, Interpreter: interpreter.New(), Clock: b.Clock, Metrics: prometheus.NewRegistry(),
 	})
-	b.c, b.runner = c, c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
-	b.runner.leaving.Do(func() {}) // only the test reconciles
-	t.Cleanup(c.runners.stop)
+	b.c, b.runner = c, newRunner(t.Context(), c, "m1")
+	b.runner.leaving = true // only the test reconciles
+	t.Cleanup(b.runner.stop)
 	return b
 }
 
@@ -151,9 +151,9 @@ func (b *bench) cluster(change func(*clusterv1alpha1.Cluster)) {
 
 // state returns the state of the Work.
 func (b *bench) state() *workState {
-	b.runner.works.mu.Lock()
-	defer b.runner.works.mu.Unlock()
-	return b.runner.works.byName["w"]
+	b.runner.mu.Lock()
+	defer b.runner.mu.Unlock()
+	return b.runner.works["w"]
 }
 
 // observed waits until the informer has observed the object as the member has it.
@@ -162,7 +162,7 @@ func (b *bench) observed(path string) {
 	accesstest.Eventually(b.T, func() error {
 		want := b.member.Get(path)
 		for _, o := range b.state().objects {
-			view := o.informer.Get(o.key)
+			view, _ := b.runner.view(o.kind, o.key)
 			switch {
 			case want == nil && view.Snapshot == nil && view.Synced:
 				return nil

@@ -13,37 +13,41 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	recording "github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // Name is the source of the events.
@@ -54,8 +58,8 @@ const StatusName = "work-status-controller"
 
 // Interpreter interprets objects.
 type Interpreter interface {
-	apply.Retainer
-	workstatus.Interpreter
+	Retainer
+	execution.Interpreter
 }
 
 // Deps is what the controller needs.
@@ -70,7 +74,7 @@ type Deps struct {
 	// while objects of some are applied, others have their status written. Default 5.
 	Workers int
 	// Policy bounds the delay of writes of the status.
-	Policy workstatus.Policy
+	Policy Policy
 	// Retry bounds the delay of retries. Default 5 ms and 30 s; those of a cluster that
 	// becomes Ready, or serves other types, end at once.
 	Retry controllers.Retry
@@ -121,34 +125,35 @@ type Controller struct {
 	live      client.Reader
 	finalizer *finalizer
 	status    *statusWriter
-	relay     *relay
 	events    events
 	duration  *prometheus.HistogramVec
-	writes    *apply.Metrics
-	hasher    member.Hasher
-	revisions ruleRevisions
-	runners   runners
+	writes    *writeMetrics
+	hasher    execution.Hasher
+	// runners are those of the clusters that exist, and leftovers the Works of others.
+	runners   *lifetime.Registry[*runner]
+	leftovers priorityqueue.PriorityQueue[types.NamespacedName]
+	// limiters limit the events of relayEvents.
+	limiters *lifetime.Registry[*rate.Limiter]
 }
 
 // New returns a controller that writes with c and reads with live what the cache may not
 // have yet.
 func New(c client.Client, live client.Reader, applied, observed record.EventRecorder, d Deps) *Controller {
 	d.complete()
-	out := &Controller{
-		deps: d, client: c, live: live, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
-		events: newEvents(applied, observed, d),
+	return &Controller{
+		deps: d, client: c, live: live, finalizer: &finalizer{client: c, live: live}, hasher: execution.NewHasher(),
+		events: newEvents(applied, observed, d), runners: lifetime.New(c, (*runner).stop), limiters: lifetime.New[*rate.Limiter](c, nil),
+		leftovers: controllers.NewQueue(controllers.QueueOptions[types.NamespacedName]{RateLimiter: controllers.RateLimiter[types.NamespacedName](d.Retry)}),
 		status: status.NewWriter(status.Options[*workv1alpha1.Work, *workv1alpha1.WorkStatus]{
 			Get:    func(w *workv1alpha1.Work) *workv1alpha1.WorkStatus { return &w.Status },
 			Client: c, Clock: d.Clock,
 		}),
-		writes: apply.NewMetrics(d.Metrics),
+		writes: newWriteMetrics(d.Metrics),
 		duration: metrics.Register(d.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "work_sync_workload_duration_seconds", Help: "Time to apply the objects of a Work.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}, []string{"result"})),
 	}
-	out.relay = &relay{client: c, clock: d.Clock, events: out.events, accept: d.Accept, cluster: out.cluster}
-	return out
 }
 
 // Setup adds the controller to the manager. It runs while the manager is the leader.
@@ -166,8 +171,8 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-// cluster returns the Cluster from the cache, or nil.
-func (c *Controller) cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+// find returns a Cluster from the cache, or nil.
+func (c *Controller) find(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := c.client.Get(ctx, client.ObjectKey{Name: name}, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -188,78 +193,85 @@ func (c *Controller) interpreter(cluster string) Interpreter {
 	return c.deps.Interpreter
 }
 
-// runner returns the runner of a cluster. It is started when it is needed first.
-func (c *Controller) runner(ctx context.Context, cluster string) *runner {
-	return c.runners.getOrAdd(cluster, func() *runner {
-		r := newRunner(ctx, c, cluster)
-		r.start(c.deps.workers())
-		return r
-	})
-}
-
-// retire stops the runner of a cluster that is gone with its last Work. If the cluster
-// is back by then, another runner takes its Works.
-func (c *Controller) retire(ctx context.Context, r *runner) {
-	c.deps.Stuck.clear(r.cluster, "")
-	if c.runners.remove(r) && ctx.Err() == nil {
-		c.enqueueWorks(ctx, r.cluster)
-	}
-}
-
 // run watches Clusters and Works until ctx ends.
 func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
-	clusters, err := informers.GetInformer(ctx, &clusterv1alpha1.Cluster{})
+	var leftovers sync.WaitGroup
+	leftovers.Go(func() { controllers.Run(ctx, c.leftovers, 1, c.leftBehind) })
+	defer leftovers.Wait()
+	defer c.runners.End()
+	forgetClusters, err := controllers.Handle(ctx, informers, &clusterv1alpha1.Cluster{}, c.runners, c.limiters, c.clusterHandler(ctx))
 	if err != nil {
-		return fmt.Errorf("watching clusters: %w", err)
+		return err
 	}
-	works, err := informers.GetInformer(ctx, &workv1alpha1.Work{})
+	defer forgetClusters()
+	forgetWorks, err := controllers.Handle(ctx, informers, &workv1alpha1.Work{}, c.workHandler(ctx))
 	if err != nil {
-		return fmt.Errorf("watching works: %w", err)
+		return err
 	}
-	onCluster, err := clusters.AddEventHandler(c.clusterHandler(ctx))
-	if err != nil {
-		return fmt.Errorf("watching clusters: %w", err)
-	}
-	onWork, err := works.AddEventHandler(c.workHandler(ctx))
-	if err != nil {
-		return fmt.Errorf("watching works: %w", err)
-	}
-	notify.Subscribe(c.deps.Interpreter, c.requeueAffected)
+	defer forgetWorks()
+	c.runners.Sync()
+	notify.Subscribe(c.deps.Interpreter, func(affects func(schema.GroupVersionKind) bool) {
+		for _, r := range c.runners.All() {
+			r.rulesChanged(affects)
+		}
+	})
 	<-ctx.Done()
-	_ = clusters.RemoveEventHandler(onCluster)
-	_ = works.RemoveEventHandler(onWork)
-	c.runners.stop()
 	return nil
 }
 
-// requeueAffected enqueues the Works with objects of kinds whose rules changed.
-func (c *Controller) requeueAffected(affects func(schema.GroupVersionKind) bool) {
-	c.revisions.advance(affects)
-	for _, r := range c.runners.all() {
-		r.queue.addLow(r.informers.Works(affects)...)
+// runner returns the runner of the cluster of a Work, or nil if there is no such cluster. It is started when it is needed first.
+func (c *Controller) runner(ctx context.Context, work *workv1alpha1.Work) *runner {
+	name, err := names.ClusterOfExecutionNamespace(work.Namespace)
+	if err != nil {
+		return nil
+	}
+	cluster, err := c.find(ctx, name)
+	if err != nil || cluster == nil {
+		return nil
+	}
+	r, _ := c.runners.Open(ctx, cluster, nil, func() *runner {
+		r := newRunner(ctx, c, name)
+		r.start(c.deps.workers())
+		return r
+	})
+	return r
+}
+
+// enqueue enqueues a Work; behind those that users changed if low.
+func (c *Controller) enqueue(ctx context.Context, work *workv1alpha1.Work, low bool) {
+	switch r := c.runner(ctx, work); {
+	case r == nil:
+		c.leftovers.Add(types.NamespacedName{Namespace: work.Namespace, Name: work.Name})
+	case low:
+		r.addLow(work.Name)
+	default:
+		r.add(work.Name)
+	}
+}
+
+// enqueueWorks enqueues the Works of a cluster that are selected.
+func (c *Controller) enqueueWorks(ctx context.Context, cluster string, selected func(*workv1alpha1.Work) bool) {
+	var works workv1alpha1.WorkList
+	if err := c.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+		ctrllog.FromContext(ctx).Error(err, "Listing works failed", "Cluster", klog.KRef("", cluster))
+	}
+	for i := range works.Items {
+		if selected(&works.Items[i]) {
+			c.enqueue(ctx, &works.Items[i], true)
+		}
 	}
 }
 
 func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHandler {
-	enqueue := func(work *workv1alpha1.Work, initial bool) {
-		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
-		switch {
-		case err != nil:
-		case initial:
-			c.runner(ctx, cluster).queue.addLow(work.Name)
-		default:
-			c.runner(ctx, cluster).queue.add(work.Name)
-		}
-	}
 	return controllers.Handler[*workv1alpha1.Work]{
-		Added: enqueue,
+		Added: func(work *workv1alpha1.Work, initial bool) { c.enqueue(ctx, work, initial) },
 		Updated: func(before, work *workv1alpha1.Work) {
 			if workChanged(before, work) {
-				enqueue(work, false)
+				c.enqueue(ctx, work, false)
 			}
-			c.relay.workChanged(ctx, before, work)
+			c.relayEvents(ctx, before, work)
 		},
-		Deleted: func(work *workv1alpha1.Work) { enqueue(work, false) },
+		Deleted: func(work *workv1alpha1.Work) { c.enqueue(ctx, work, false) },
 	}
 }
 
@@ -270,7 +282,7 @@ func workChanged(before, now *workv1alpha1.Work) bool {
 	return before.Generation != now.Generation || before.UID != now.UID ||
 		!before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!slices.Equal(before.Finalizers, now.Finalizers) || before.Annotations[workv1alpha2.WantedAnnotation] != now.Annotations[workv1alpha2.WantedAnnotation] ||
-		status.Newer(before.ResourceVersion, now.ResourceVersion) ||
+		resourceversion.Newer(before.ResourceVersion, now.ResourceVersion) ||
 		!sameManifests(before.Spec.Workload.Manifests, now.Spec.Workload.Manifests)
 }
 
@@ -280,112 +292,29 @@ func sameManifests(a, b []workv1alpha1.Manifest) bool {
 
 func (c *Controller) clusterHandler(ctx context.Context) toolscache.ResourceEventHandler {
 	return controllers.Handler[*clusterv1alpha1.Cluster]{
-		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.clusterChanged(ctx, nil, cluster) },
+		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.enqueueWorks(ctx, cluster.Name, anyWork) },
 		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.clusterChanged(ctx, before, cluster) },
-		Deleted: func(cluster *clusterv1alpha1.Cluster) { c.clusterDeleted(ctx, cluster.Name) },
+		Deleted: func(cluster *clusterv1alpha1.Cluster) {
+			c.deps.Stuck.clear(cluster.Name, "")
+			c.enqueueWorks(ctx, cluster.Name, anyWork)
+		},
 	}
 }
+
+func anyWork(*workv1alpha1.Work) bool { return true }
 
 // clusterChanged enqueues the Works of a cluster: all of them when it becomes Ready, is
-// being deleted or its spec changed; those that failed when it serves other types.
+// being deleted or its spec changed; those that are not applied when it serves other types.
 func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1alpha1.Cluster) {
-	r := c.runners.get(now.Name)
-	if before == nil {
-		c.enqueueWorks(ctx, now.Name)
-		return
+	ready := now.Ready() && !before.Ready()
+	served := !equality.Semantic.DeepEqual(before.Status.APIEnablements, now.Status.APIEnablements)
+	if r, ok := c.runners.Get(now.Name); ok && (ready || served) {
+		r.retry(nil)
 	}
-	becameReady := now.Ready() && !before.Ready()
-	if becameReady || before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) {
-		if r != nil && becameReady {
-			r.informers.Retry()
-		}
-		c.enqueueWorks(ctx, now.Name)
-		return
-	}
-	if r != nil && !equality.Semantic.DeepEqual(before.Status.APIEnablements, now.Status.APIEnablements) {
-		r.informers.Retry()
-		r.queue.addLow(r.works.failing()...)
-	}
-}
-
-// clusterDeleted enqueues the Works of a cluster, and stops its runner if there are none.
-func (c *Controller) clusterDeleted(ctx context.Context, cluster string) {
-	c.relay.forget(cluster)
-	r := c.runners.get(cluster)
-	if c.enqueueWorks(ctx, cluster) == 0 && r != nil {
-		c.retire(ctx, r)
-	}
-}
-
-// enqueueWorks enqueues all Works of a cluster and returns their number; -1 if that is
-// unknown.
-func (c *Controller) enqueueWorks(ctx context.Context, cluster string) int {
-	var works workv1alpha1.WorkList
-	if err := c.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
-		return -1
-	}
-	if len(works.Items) == 0 {
-		return 0
-	}
-	keys := make([]string, len(works.Items))
-	for i := range works.Items {
-		keys[i] = works.Items[i].Name
-	}
-	c.runner(ctx, cluster).queue.addLow(keys...)
-	return len(keys)
-}
-
-// runners are the runners of the clusters. It is safe for concurrent use.
-type runners struct {
-	mu        sync.Mutex
-	byCluster map[string]*runner
-}
-
-// get returns the runner of a cluster, or nil.
-func (r *runners) get(cluster string) *runner {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byCluster[cluster]
-}
-
-// getOrAdd returns the runner of a cluster. If there is none, it adds the one that start
-// returns.
-func (r *runners) getOrAdd(cluster string, start func() *runner) *runner {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byCluster[cluster] == nil {
-		if r.byCluster == nil {
-			r.byCluster = map[string]*runner{}
-		}
-		r.byCluster[cluster] = start()
-	}
-	return r.byCluster[cluster]
-}
-
-// all returns the runners, in no order.
-func (r *runners) all() []*runner {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.byCluster))
-}
-
-// remove stops a runner, and reports whether it was still the one of its cluster: that of a later cluster of this name stays.
-func (r *runners) remove(old *runner) bool {
-	r.mu.Lock()
-	current := r.byCluster[old.cluster] == old
-	if current {
-		delete(r.byCluster, old.cluster)
-	}
-	r.mu.Unlock()
-	if current {
-		old.stop()
-	}
-	return current
-}
-
-// stop stops all runners.
-func (r *runners) stop() {
-	for _, runner := range r.all() {
-		r.remove(runner)
+	switch {
+	case ready, before.UID != now.UID, before.Generation != now.Generation, !before.DeletionTimestamp.Equal(now.DeletionTimestamp):
+		c.enqueueWorks(ctx, now.Name, anyWork)
+	case served:
+		c.enqueueWorks(ctx, now.Name, func(work *workv1alpha1.Work) bool { return !execution.IsApplied(&work.Status) })
 	}
 }

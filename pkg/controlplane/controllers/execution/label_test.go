@@ -43,7 +43,8 @@ func TestReconcile_ManagedLabelIsRemovedAndPutBack(t *testing.T) {
 			b.mustSync()
 			change(false, 1)
 			accesstest.Eventually(t, func() error {
-				if o := b.state().objects[0]; o.informer.Get(o.key).Snapshot != nil {
+				o := b.state().objects[0]
+				if view, _ := b.runner.view(o.kind, o.key); view.Snapshot != nil {
 					return errors.New("the label was not removed yet")
 				}
 				return nil

@@ -21,8 +21,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
@@ -74,7 +73,7 @@ func (longStatus) ReflectStatus(*unstructured.Unstructured) (*runtime.RawExtensi
 
 func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 	b := newBench(t, deployment)
-	b.runner.reporter.interpreter = longStatus{b.runner.deps.Interpreter}
+	b.runner.rules = longStatus{b.runner.deps.Interpreter}
 	b.mustSync()
 	obj := b.member.Get(deploymentPath)
 	obj.Object["status"] = map[string]any{
@@ -88,7 +87,7 @@ func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 	if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status != nil || work.Status.ManifestStatuses[0].Health != "Healthy" {
 		t.Errorf("status %.200s", fmt.Sprint(work.Status.ManifestStatuses))
 	}
-	if c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted); c == nil || !strings.Contains(c.Message, "more than 524288") {
+	if c := meta.FindStatusCondition(work.Status.Conditions, execution.ConditionInterpreted); c == nil || !strings.Contains(c.Message, "more than 524288") {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -232,20 +231,20 @@ func TestReconcile_DeletedObjectIsCreatedAgain(t *testing.T) {
 	}
 }
 
-func TestReconcile_ObjectNotObservedIsRead(t *testing.T) {
+// An object is deleted while nobody observes it: the next list shows that.
+func TestReconcile_ObjectDeletedUnobservedIsCreatedAgain(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
-	// It is deleted, and the informer that observed the deletion is replaced.
-	b.member.Remove(configMapPath)
-	b.observed(configMapPath)
 	s := b.state()
-	s.deleted.Delete(s.objects[0].applied.UID())
+	s.objects[0].kind.objects.Stop()
+	b.member.Remove(configMapPath)
 	b.mustSync()
 	if b.member.Get(configMapPath) != nil {
-		t.Fatal("created at once")
+		t.Fatal("created without having been observed")
 	}
-	b.Clock.Step(apply.ConfirmAfter)
+	s.objects[0].kind.objects.Start(t.Context())
+	b.observed(configMapPath)
 	b.mustSync()
 	if b.member.Get(configMapPath) == nil {
 		t.Error("not there")
@@ -261,7 +260,7 @@ func TestReconcile_RestartWritesNothing(t *testing.T) {
 	fresh := newRunner(t.Context(), b.c, "m1")
 	t.Cleanup(fresh.stop)
 	b.runner = fresh
-	if wait := b.mustSync(); wait <= 0 || wait > apply.SyncTimeout {
+	if wait := b.mustSync(); wait <= 0 || wait > execution.SyncTimeout {
 		t.Errorf("does not wait until the informer has synced: %s", wait)
 	}
 	b.observed(configMapPath)
@@ -419,20 +418,19 @@ func TestRemove_FailureKeepsTheWork(t *testing.T) {
 	}
 }
 
-func TestRunner_InformerRunsAsLongAsItIsUsed(t *testing.T) {
+func TestRunner_KindIsObservedAsLongAsItIsUsed(t *testing.T) {
 	b := newBench(t, configMap)
 	kinds := func() []string {
 		var out []string
-		b.runner.informers.Works(func(gvk schema.GroupVersionKind) bool {
-			out = append(out, gvk.Kind)
-			return false
-		})
+		for _, k := range b.runner.kinds {
+			out = append(out, k.gvk.Kind)
+		}
 		return out
 	}
 	want := func(want ...string) {
 		t.Helper()
 		if got := kinds(); !slices.Equal(got, want) {
-			t.Errorf("informers of %v, want %v", got, want)
+			t.Errorf("kinds %v, want %v", got, want)
 		}
 	}
 	b.mustSync()
@@ -447,7 +445,7 @@ func TestRunner_InformerRunsAsLongAsItIsUsed(t *testing.T) {
 func TestRunner_ReconcilesEnqueuedWorks(t *testing.T) {
 	b := newBench(t, configMap)
 	b.runner.start(2)
-	b.runner.queue.add("w")
+	b.runner.add("w")
 	accesstest.Eventually(t, func() error {
 		if got := applied(b.work()); got != appliedOK {
 			return errors.New(got)
@@ -468,7 +466,7 @@ func TestRunner_ReconcilesEnqueuedWorks(t *testing.T) {
 // With every success recorded, Works get theirs as well, once per change.
 func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	b := newBench(t, deployment)
-	b.runner.reporter.events.all = true
+	b.c.events.all = true
 	b.mustSync()
 	obj := b.member.Get(deploymentPath)
 	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
@@ -20,7 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 )
 
 const (
@@ -31,26 +28,11 @@ const (
 	relayMessage = 1024
 )
 
-// relay records events, on templates, about what the agents of clusters in Pull mode did
+// relayEvents records events, on templates, about what the agents of clusters in Pull mode did
 // with Works: an agent has no rights in the namespaces of templates, so it reports that
 // in the Work only. An agent can only cause events for the template of the binding that
 // the Work was created for.
-type relay struct {
-	client client.Reader
-	clock  clock.PassiveClock
-	events events
-	// accept reports whether the Works of a cluster are applied here, and not by an agent.
-	accept func(*clusterv1alpha1.Cluster) bool
-	// cluster returns a Cluster, or nil.
-	cluster  func(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error)
-	limiters sync.Map // of *rate.Limiter by cluster
-}
-
-// forget drops the limiter of a cluster that was deleted.
-func (r *relay) forget(cluster string) { r.limiters.Delete(cluster) }
-
-// workChanged records the event about a new result of applying a Work.
-func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work) {
+func (c *Controller) relayEvents(ctx context.Context, before, now *workv1alpha1.Work) {
 	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkApplied)
 	applied := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkApplied)
 	anew, ports := appliedAnew(old, applied), portsTakenAnew(&before.Status, &now.Status)
@@ -61,31 +43,31 @@ func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work)
 	if err != nil {
 		return
 	}
-	cluster, err := r.cluster(ctx, name)
-	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || r.accept(cluster) {
+	cluster, err := c.find(ctx, name)
+	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || c.deps.Accept(cluster) {
 		return
 	}
-	binding := r.bindingOf(ctx, now)
-	if binding == nil || !createdFor(now, binding, name) || !r.allow(name, r.clock.Now()) {
+	binding := c.bindingOf(ctx, now)
+	if binding == nil || !createdFor(now, binding, name) || !c.allow(ctx, cluster) {
 		return
 	}
 	ref := binding.GetSpec().Resource
 	template := &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	if ports != "" {
-		r.events.otherPorts(template, key.String(), name, plaintext.Line(ports, relayMessage))
+		c.events.otherPorts(template, key.String(), name, plaintext.Line(ports, relayMessage))
 	}
 	switch {
 	case !anew:
 	case applied.Status == metav1.ConditionFalse:
-		r.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
+		c.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
 	default:
-		r.events.appliedTo(template, key, name)
+		c.events.appliedTo(template, key, name)
 	}
 }
 
 // bindingOf returns the binding that the annotations of a Work name, or nil.
-func (r *relay) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1alpha2.Binding {
+func (c *Controller) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1alpha2.Binding {
 	var binding workv1alpha2.Binding = &workv1alpha2.ResourceBinding{}
 	key := client.ObjectKey{
 		Namespace: work.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation], Name: work.Annotations[workv1alpha2.ResourceBindingNameAnnotation],
@@ -93,7 +75,7 @@ func (r *relay) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1al
 	if key.Name == "" {
 		binding, key = &workv1alpha2.ClusterResourceBinding{}, client.ObjectKey{Name: work.Annotations[workv1alpha2.ClusterResourceBindingAnnotation]}
 	}
-	if key.Name == "" || r.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
+	if key.Name == "" || c.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return binding
@@ -117,10 +99,9 @@ func createdFor(work *workv1alpha1.Work, binding workv1alpha2.Binding, cluster s
 }
 
 // allow reports whether a cluster may cause another event now.
-func (r *relay) allow(cluster string, now time.Time) bool {
-	limiter, _ := r.limiters.LoadOrStore(cluster, rate.NewLimiter(relayRate, relayBurst))
-	l, ok := limiter.(*rate.Limiter)
-	return ok && l.AllowN(now, 1)
+func (c *Controller) allow(ctx context.Context, cluster *clusterv1alpha1.Cluster) bool {
+	limiter, ok := c.limiters.Open(ctx, cluster, nil, func() *rate.Limiter { return rate.NewLimiter(relayRate, relayBurst) })
+	return ok && limiter.AllowN(c.deps.Clock.Now(), 1)
 }
 
 // appliedAnew reports whether the condition Applied has a new result: another generation
@@ -144,7 +125,7 @@ func portsTakenAnew(before, now *workv1alpha1.WorkStatus) string {
 	if taken == nil || taken.Reason != workv1alpha1.WorkNodePortTakenReason || old != nil && old.Message == taken.Message {
 		return ""
 	}
-	_, ports, _ := strings.Cut(taken.Message, workstatus.NodePortsFollow)
+	_, ports, _ := strings.Cut(taken.Message, execution.NodePortsFollow)
 	return ports
 }
 

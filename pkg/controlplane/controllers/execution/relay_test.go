@@ -10,12 +10,14 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 )
 
 func TestAppliedAnew(t *testing.T) {
@@ -94,7 +96,7 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			recorder := record.NewFakeRecorder(10)
 			c := New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, elsewhere, evil).Build(), nil, recorder, recorder, Deps{Metrics: prometheus.NewRegistry()})
-			c.relay.workChanged(t.Context(), tc.work, report(tc.work, tc.status, tc.message))
+			c.relayEvents(t.Context(), tc.work, report(tc.work, tc.status, tc.message))
 			got := ""
 			if len(recorder.Events) > 0 {
 				got = <-recorder.Events
@@ -109,7 +111,7 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 func TestPortsTakenAnew(t *testing.T) {
 	taken := func(ports string) *workv1alpha1.Work {
 		w := &workv1alpha1.Work{}
-		workstatus.SetContested(&w.Status, nil, []string{ports}, time.Unix(0, 0))
+		execution.SetContested(&w.Status, nil, []string{ports}, time.Unix(0, 0))
 		return w
 	}
 	for name, tc := range map[string]struct {
@@ -129,23 +131,25 @@ func TestPortsTakenAnew(t *testing.T) {
 }
 
 func TestRelay_LimitsArePerCluster(t *testing.T) {
-	var r relay
-	now := time.Unix(1000, 0)
-	count := func(cluster string, at time.Time) (n int) {
+	all := map[string]*clusterv1alpha1.Cluster{"m1": build.Cluster("m1"), "m2": build.Cluster("m2")}
+	env := memory.New(t, all["m1"], all["m2"])
+	c := New(env.Client, env.Client, env.Recorder, env.Recorder, Deps{Clock: env.Clock, Metrics: prometheus.NewRegistry()})
+	count := func(cluster string) (n int) {
 		for range 2 * relayBurst {
-			if r.allow(cluster, at) {
+			if c.allow(t.Context(), all[cluster]) {
 				n++
 			}
 		}
 		return n
 	}
-	if got := count("m1", now); got != relayBurst {
+	if got := count("m1"); got != relayBurst {
 		t.Errorf("%d events at once", got)
 	}
-	if got := count("m2", now); got != relayBurst {
+	if got := count("m2"); got != relayBurst {
 		t.Errorf("%d events at once of another cluster", got)
 	}
-	if got := count("m1", now.Add(2*time.Second)); got != 2*relayRate {
+	env.Clock.Step(2 * time.Second)
+	if got := count("m1"); got != 2*relayRate {
 		t.Errorf("%d events after two seconds", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
@@ -235,7 +235,7 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 	fill(b.T, later, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"later"}}`, "abort")
 	b.Must(b.Stored.Update(t.Context(), later))
 	obj := b.member.Get(configMapPath)
-	stale, err := b.runner.works.hasher.Snapshot(obj)
+	stale, err := b.c.hasher.Snapshot(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := b.state().objects[0]
-	_, err = b.runner.applier.writer(m, cached, o).Apply(t.Context(), apply.Unknown(true), cached.Spec.Workload.Manifests[0].Raw, apply.ActionCompare, &stale)
+	_, err = b.runner.writer(&turn{work: cached, member: m}, o).apply(t.Context(), execution.Unknown(true), cached.Spec.Workload.Manifests[0].Raw, execution.ActionCompare, &stale)
 	if got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k"); err == nil || got != "later" {
 		t.Errorf("the member has %q, %v", got, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 )
@@ -20,8 +20,8 @@ import (
 func (b *bench) customize() (set func(rules configv1alpha1.CustomizationRules)) {
 	layer := interpreter.NewDeclarative(interpreter.NewLuaEngine(lua.DefaultLimits()))
 	in := interpreter.New(interpreter.WithLayer(layer))
-	b.c.deps.Interpreter, b.runner.applier.retainer, b.runner.reporter.interpreter = in, in, in
-	in.Notifier().Subscribe(b.c.requeueAffected)
+	b.c.deps.Interpreter, b.runner.rules = in, in
+	in.Notifier().Subscribe(b.runner.rulesChanged)
 	return func(rules configv1alpha1.CustomizationRules) {
 		customization := &configv1alpha1.ResourceInterpreterCustomization{}
 		customization.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "v1", Kind: "ConfigMap"}
@@ -38,9 +38,9 @@ func health(script string) configv1alpha1.CustomizationRules {
 // queued returns how many Works wait, and takes them.
 func (b *bench) queued() int {
 	n := 0
-	for b.runner.queue.items.Len() > 0 {
-		name, _, _ := b.runner.queue.items.GetWithPriority()
-		b.runner.queue.items.Done(name)
+	for b.runner.queue.Len() > 0 {
+		name, _, _ := b.runner.queue.GetWithPriority()
+		b.runner.queue.Done(name)
 		n++
 	}
 	return n
@@ -112,7 +112,7 @@ func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 	b.Clock.Step(time.Minute)
 	b.mustSync()
 	work := b.work()
-	c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted)
+	c := meta.FindStatusCondition(work.Status.Conditions, execution.ConditionInterpreted)
 	if c == nil || c.Status != "False" || c.Reason != "InterpretHealthFailed" || !strings.Contains(c.Message, "deadline exceeded") {
 		t.Errorf("the condition is %+v", c)
 	}
@@ -133,7 +133,7 @@ func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 	b.Clock.Step(time.Minute)
 	b.mustSync()
 	work = b.work()
-	if c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
+	if c := meta.FindStatusCondition(work.Status.Conditions, execution.ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
 		t.Errorf("after it was fixed: %+v", work.Status)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,26 +109,12 @@ func (q *queue) enqueue(ctx context.Context, cluster string) error {
 
 // Start evicts until ctx ends.
 func (q *queue) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	for range q.workers() {
-		running.Go(func() {
-			for q.next(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	q.items.ShutDown()
-	running.Wait()
+	controllers.Run(ctx, q.items, q.workers(), q.handle)
 	return nil
 }
 
-// next handles one item, and reports whether there will be more.
-func (q *queue) next(ctx context.Context) bool {
-	next, priority, shutdown := q.items.GetWithPriority()
-	if shutdown {
-		return false
-	}
-	defer q.items.Done(next)
+// handle handles one item. It returns when that is due again.
+func (q *queue) handle(ctx context.Context, next item) (time.Duration, error) {
 	begin := q.env.Clock.Now()
 	result, err := q.process(ctx, next)
 	q.metrics.processed(q.env.Clock.Since(begin), err, q.items.Len())
@@ -138,21 +123,14 @@ func (q *queue) next(ctx context.Context) bool {
 		if !apierrors.IsConflict(err) {
 			log.FromContext(ctx).Error(err, "Evicting a workload", "cluster", next.cluster, q.scope.Kind, next.binding)
 		}
-		q.items.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, next)
-		return true
-	case result.after > 0:
-		q.items.AddWithOpts(priorityqueue.AddOpts{After: result.after, Priority: &priority}, next)
-	case result.exhausted > 0: // the next eviction is that of the highest priority by then
-		q.items.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, next)
-	}
-	q.items.Forget(next)
-	switch {
+		return 0, err
 	case result.evicted:
 		q.wait(ctx, q.interval())
-	case result.exhausted > 0:
+	case result.exhausted > 0: // the next eviction is that of the highest priority by then
 		q.wait(ctx, result.exhausted)
+		return 1, nil
 	}
-	return true
+	return result.after, nil
 }
 
 func (q *queue) workers() int {

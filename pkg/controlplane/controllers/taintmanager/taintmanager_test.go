@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -142,7 +143,7 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					h.queue.next(t.Context())
+					controllers.Next(t.Context(), h.queue.items, h.queue.handle)
 				}()
 				for open := true; open; {
 					select {
@@ -231,7 +232,7 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 	h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), b)
 	h.FailOn("patch ", refused)
 	h.MustReconcile(h, request.NamespacedName)
-	if !h.queue.next(t.Context()) {
+	if !controllers.Next(t.Context(), h.queue.items, h.queue.handle) {
 		t.Fatal("the queue ended")
 	}
 	key := item{"m1", client.ObjectKeyFromObject(b)}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karmada-toolkit/karmada/pkg/member/follow"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 )
 
 // feedLength is how many changes of one kind of one cluster are kept, and feedSize how much memory they take at most, in bytes. A watch
@@ -59,7 +59,7 @@ func (f *feed) add(c change) {
 		f.size += c.size()
 		for len(f.last) > feedLength || f.size > feedSize {
 			dropped := f.last[0]
-			if follow.Older(f.floor, dropped.version) {
+			if resourceversion.Older(f.floor, dropped.version) {
 				f.floor = dropped.version
 			}
 			f.size -= dropped.size()
@@ -75,7 +75,7 @@ func (f *feed) add(c change) {
 func (f *feed) begin(version string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.floor == "" || follow.Older(f.floor, version) {
+	if f.floor == "" || resourceversion.Older(f.floor, version) {
 		f.floor = version
 	}
 }
@@ -95,7 +95,7 @@ func (f *feed) restart() {
 func (f *feed) read(q *queue, cluster, since string) (later []change, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if since != "" && (f.floor == "" || follow.Older(since, f.floor)) {
+	if since != "" && (f.floor == "" || resourceversion.Older(since, f.floor)) {
 		return nil, false
 	}
 	if f.readers == nil {
@@ -106,7 +106,7 @@ func (f *feed) read(q *queue, cluster, since string) (later []change, ok bool) {
 		return nil, true
 	}
 	for _, c := range f.last {
-		if follow.Older(since, c.version) {
+		if resourceversion.Older(since, c.version) {
 			later = append(later, c)
 		}
 	}

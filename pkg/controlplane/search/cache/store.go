@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/follow"
@@ -184,7 +185,7 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 				s.feed.add(change{key: key, old: o})
 			}
 			version := p.projection.Version()
-			if follow.Older(version, p.before) {
+			if resourceversion.Older(version, p.before) {
 				s.feed.restart()
 			}
 			s.feed.begin(version)
@@ -308,7 +309,7 @@ func (s *store) least(unlisted func(*part) string) string {
 		if version == "" {
 			return ""
 		}
-		if out == "" || follow.Older(version, out) {
+		if out == "" || resourceversion.Older(version, out) {
 			out = version
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
-	"github.com/karmada-toolkit/karmada/pkg/member/follow"
 )
 
 // ErrExpired ends a watch that cannot go on without a new list.
@@ -238,7 +238,7 @@ func (w *watching) drain() error {
 	}
 	for _, c := range items {
 		s := w.sources[c.cluster]
-		if s == nil || c.version != "" && s.seen != "" && !follow.Older(s.seen, c.version) {
+		if s == nil || c.version != "" && s.seen != "" && !resourceversion.Older(s.seen, c.version) {
 			continue // it was sent with the objects
 		}
 		if c, unsent := s.unsent(c); unsent {
@@ -259,7 +259,7 @@ func (s *source) unsent(c queued) (queued, bool) {
 	if o == nil {
 		return c, true
 	}
-	if c.now != nil && !follow.Older(o.Version, c.now.Version) {
+	if c.now != nil && !resourceversion.Older(o.Version, c.now.Version) {
 		return c, false
 	}
 	delete(s.sent, c.key)

@@ -1,4 +1,4 @@
-package apply
+package execution
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func TestImmutableField(t *testing.T) {
 }
 
 func TestOnlyImmutable(t *testing.T) {
-	immutable := &ImmutableError{Field: "spec", Object: "Job a/b", Cluster: "m1", Err: errors.New("refused")}
+	immutable := &immutableError{Field: "spec", Object: "Job a/b", Cluster: "m1", Err: errors.New("refused")}
 	if !strings.HasPrefix(immutable.Error(), "spec of Job a/b cannot be changed in cluster m1. ") || !strings.HasSuffix(immutable.Error(), ": refused") {
 		t.Error(immutable.Error())
 	}
@@ -53,7 +53,7 @@ func TestOnlyImmutable(t *testing.T) {
 		{nil, false}, {other, false}, {fmt.Errorf("x: %w", immutable), true}, {errors.Join(immutable, immutable), true}, {errors.Join(immutable, other), false},
 		{utilerrors.NewAggregate([]error{immutable}), true}, {utilerrors.NewAggregate([]error{immutable, other}), false},
 	} {
-		if got := OnlyImmutable(tc.err); got != tc.want {
+		if got := onlyImmutable(tc.err); got != tc.want {
 			t.Errorf("%v: %v", tc.err, got)
 		}
 	}

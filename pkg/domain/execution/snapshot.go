@@ -1,16 +1,18 @@
-// Package member observes the objects of a member cluster that Works own.
-package member
+package execution
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -123,8 +125,39 @@ func (s *Snapshot) SameStatus(other *Snapshot) bool {
 	return s.generation == other.generation && bytes.Equal(s.status, other.status)
 }
 
-// size returns the approximate size of the snapshot in bytes.
-func (s *Snapshot) size() int {
+// Share makes the snapshot share the content with an earlier one, where only the status changed.
+func (s *Snapshot) Share(old *Snapshot) {
+	if old != nil && old.Hash == s.Hash {
+		s.content = old.content
+	}
+}
+
+// Size returns the approximate size of the snapshot in bytes.
+func (s *Snapshot) Size() int {
 	const overhead = 256
 	return overhead + len(s.content) + len(s.status)
 }
+
+// View is what is observed of an object in its cluster.
+type View struct {
+	// Snapshot is nil if the object was not observed.
+	Snapshot *Snapshot
+	// Synced reports whether the first list was complete before the snapshot was taken: without a snapshot, the object did not exist then.
+	Synced bool
+	// Version is the resource version up to which all objects of the kind were observed before the snapshot was taken; empty before the first
+	// list.
+	Version string
+	// Started is the time since when the kind is observed.
+	Started time.Time
+}
+
+// gone reports whether an object is gone of which this version existed.
+func (v View) gone(version string) bool {
+	return v.Snapshot == nil && v.Synced && v.Version != "" && !resourceversion.Newer(version, v.Version)
+}
+
+// maxText is the limit of a text from a member, in bytes.
+const maxText = 1024
+
+// Text returns text from a member, such as an error, in a form fit for events and conditions.
+func Text(s string) string { return plaintext.Line(s, maxText) }

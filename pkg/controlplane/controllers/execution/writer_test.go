@@ -1,4 +1,4 @@
-package apply
+package execution
 
 import (
 	"maps"
@@ -21,7 +21,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 )
 
 // TestWriter_Delete shows how many requests the deletion of an object takes: one, if it is as observed.
@@ -68,19 +68,19 @@ func TestWriter_Delete(t *testing.T) {
 				}
 				return true, answer, nil
 			})
-			w := &Writer{
-				Config: Config{Cluster: "m1", Timeout: time.Minute, Metrics: NewMetrics(prometheus.NewRegistry())}, Resource: fake.Resource(resource).Namespace("default"),
-				Work: types.NamespacedName{Namespace: "karmada-es-m1", Name: "w"}, Key: types.NamespacedName{Namespace: "default", Name: "a"},
+			w := &writer{
+				cluster: "m1", timeout: time.Minute, metrics: newWriteMetrics(prometheus.NewRegistry()), resource: fake.Resource(resource).Namespace("default"),
+				work: types.NamespacedName{Namespace: "karmada-es-m1", Name: "w"}, key: types.NamespacedName{Namespace: "default", Name: "a"},
 			}
-			var observed *member.Snapshot
+			var observed *execution.Snapshot
 			if tc.observed != nil {
-				s, err := member.NewHasher().Snapshot(tc.observed)
+				s, err := execution.NewHasher().Snapshot(tc.observed)
 				if err != nil {
 					t.Fatal(err)
 				}
 				observed = &s
 			}
-			if _, err := w.Delete(t.Context(), observed); err != nil {
+			if _, err := w.remove(t.Context(), observed); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -152,13 +152,11 @@ func TestWriter_KeepsFieldsOfTheMember(t *testing.T) {
 			}
 			apply := func(fields string) {
 				t.Helper()
-				w := &Writer{
-					Config: Config{
-						Cluster: "m1", Timeout: time.Minute, Hasher: member.NewHasher(), Clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
-						Metrics: NewMetrics(prometheus.NewRegistry()), Written: func(*unstructured.Unstructured) {},
-					},
-					Retainer: noRules{}, StatusIsField: !tc.withStatus, Resource: client, GVK: resource.GroupVersion().WithKind("Application"),
-					Work: types.NamespacedName{Namespace: "karmada-es-m1", Name: "w"}, Key: types.NamespacedName{Namespace: "argocd", Name: "a"},
+				w := &writer{
+					cluster: "m1", timeout: time.Minute, hasher: execution.NewHasher(), clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
+					metrics: newWriteMetrics(prometheus.NewRegistry()), written: func(*unstructured.Unstructured) {},
+					retainer: noRules{}, statusIsField: !tc.withStatus, resource: client, gvk: resource.GroupVersion().WithKind("Application"),
+					work: types.NamespacedName{Namespace: "karmada-es-m1", Name: "w"}, key: types.NamespacedName{Namespace: "argocd", Name: "a"},
 				}
 				manifest := object(fields)
 				manifest.SetAnnotations(map[string]string{workv1alpha2.ResourceConflictResolutionAnnotation: "overwrite"})
@@ -166,7 +164,7 @@ func TestWriter_KeepsFieldsOfTheMember(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := w.Apply(t.Context(), Applied{}, raw, ActionRead, nil); err != nil {
+				if _, err := w.apply(t.Context(), execution.Applied{}, raw, execution.ActionRead, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package apply
+package execution
 
 import (
 	"context"
@@ -17,18 +17,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
-	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/domain/execution"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
-
-// maxAttempts limits the writes of one object that conflict with those of others.
-const maxAttempts = 4
 
 // Retainer returns the fields that members own.
 type Retainer interface {
@@ -36,60 +33,54 @@ type Retainer interface {
 	Retain(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
 }
 
-// Config is what all Writers of a member share.
-type Config struct {
-	Cluster string
-	// Timeout bounds each request.
-	Timeout time.Duration
-	Hasher  member.Hasher
-	Clock   clock.PassiveClock
-	Metrics *Metrics
-	// Written is called with each object that was created or changed.
-	Written func(desired *unstructured.Unstructured)
+// writer writes one object of a Work in a member.
+type writer struct {
+	cluster string
+	// timeout bounds each request.
+	timeout  time.Duration
+	hasher   execution.Hasher
+	clock    clock.PassiveClock
+	metrics  *writeMetrics
+	retainer Retainer
+	// written is called with each object that was created or changed.
+	written func(desired *unstructured.Unstructured)
+	// work is the key of the Work.
+	work types.NamespacedName
+	gvk  schema.GroupVersionKind
+	key  types.NamespacedName
+	// statusIsField reports that the kind has no status subresource: controllers in the member write ordinary fields of the object.
+	statusIsField bool
+	// member has the object. It may have an older version than it returned for the last write.
+	member interface{ WentBack(from, to string) }
+	// resource is the client of the namespace of the object.
+	resource dynamic.ResourceInterface
+	// current returns an error if the Work is not the one whose manifest is applied. It is called after a conflict: what wrote the object may
+	// be another leader with a later manifest.
+	current func(ctx context.Context) error
 }
 
-// Writer writes one object of a Work in a member.
-type Writer struct {
-	Config
-	Retainer Retainer
-	// Work is the key of the Work.
-	Work types.NamespacedName
-	GVK  schema.GroupVersionKind
-	Key  types.NamespacedName
-	// StatusIsField reports that the kind has no status subresource: controllers in the member write ordinary fields of the object.
-	StatusIsField bool
-	// Member has the object. It may have an older version than it returned for the last write.
-	Member interface{ WentBack(from, to string) }
-	// Resource is the client of the namespace of the object.
-	Resource dynamic.ResourceInterface
-	// Current returns an error if the Work is not the one whose manifest is applied. It is
-	// called after a conflict: what wrote the object may be another leader with a later
-	// manifest.
-	Current func(ctx context.Context) error
-}
-
-// Apply does the action for an object that Decide returned for the value and the
+// apply does the action for an object that Decide returned for the value and the
 // snapshot.
-func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action, s *member.Snapshot) (Applied, error) {
+func (w *writer) apply(ctx context.Context, a execution.Applied, raw []byte, action execution.Action, s *execution.Snapshot) (execution.Applied, error) {
 	desired := &unstructured.Unstructured{}
 	if err := desired.UnmarshalJSON(raw); err != nil {
 		return a, fmt.Errorf("decoding the manifest: %w", err)
 	}
 	if !manifest.Owned(desired) { // somebody wrote the Work by hand
-		manifest.Annotate(desired, manifest.Origin{WorkNamespace: w.Work.Namespace, WorkName: w.Work.Name})
+		manifest.Annotate(desired, manifest.Origin{WorkNamespace: w.work.Namespace, WorkName: w.work.Name})
 	}
-	if w.StatusIsField {
+	if w.statusIsField {
 		manifest.RecordFields(desired)
 	}
 	var observed *unstructured.Unstructured
 	var err error
-	if action == ActionCompare {
+	if action == execution.ActionCompare {
 		if observed, err = s.Object(); err != nil {
 			return a, err
 		}
 	}
 	for range maxAttempts {
-		if action == ActionRead {
+		if action == execution.ActionRead {
 			if a, observed, err = w.read(ctx, a); err != nil {
 				return a, err
 			}
@@ -97,32 +88,31 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 		var stored *unstructured.Unstructured
 		if observed == nil {
 			stored, observed, err = w.createOrGet(ctx, desired)
-			a.exists = observed != nil || apierrors.IsAlreadyExists(err)
+			a = a.Existing(observed != nil || apierrors.IsAlreadyExists(err))
 		}
 		if observed != nil {
 			stored, err = w.update(ctx, &a, desired, observed)
 		}
 		if err == nil {
-			a.nodePorts = manifest.KeepNodePorts(desired.DeepCopy(), stored)
-			return w.record(a, stored)
+			return w.record(a, desired, stored)
 		}
 		if !outdated(err, observed) {
 			return a, err
 		}
-		if err := w.Current(ctx); err != nil {
+		if err := w.current(ctx); err != nil {
 			return a, err
 		}
-		action = ActionRead
+		action = execution.ActionRead
 	}
 	return a, err
 }
 
 // read returns the object in the member. An older version than that of the last write is reported.
-func (w *Writer) read(ctx context.Context, a Applied) (Applied, *unstructured.Unstructured, error) {
+func (w *writer) read(ctx context.Context, a execution.Applied) (execution.Applied, *unstructured.Unstructured, error) {
 	observed, err := w.get(ctx)
-	if err == nil && observed != nil && a.uid != "" && status.Newer(a.version, observed.GetResourceVersion()) {
-		w.Member.WentBack(a.version, observed.GetResourceVersion())
-		a = Unknown(true)
+	if err == nil && observed != nil && a.Newer(observed.GetResourceVersion()) {
+		w.member.WentBack(a.Version(), observed.GetResourceVersion())
+		a = execution.Unknown(true)
 	}
 	return a, observed, err
 }
@@ -134,7 +124,7 @@ func outdated(err error, observed *unstructured.Unstructured) bool {
 
 // createOrGet creates the object. If the member refuses that although the object exists, it
 // returns the object as observed: members check ports, quotas and webhooks before names.
-func (w *Writer) createOrGet(ctx context.Context, desired *unstructured.Unstructured) (stored, observed *unstructured.Unstructured, err error) {
+func (w *writer) createOrGet(ctx context.Context, desired *unstructured.Unstructured) (stored, observed *unstructured.Unstructured, err error) {
 	stored, err = w.create(ctx, desired)
 	var refused apierrors.APIStatus
 	if err == nil || !errors.As(err, &refused) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
@@ -147,16 +137,16 @@ func (w *Writer) createOrGet(ctx context.Context, desired *unstructured.Unstruct
 	return nil, observed, nil
 }
 
-// Delete deletes the object if it belongs to the Work. It reads the object first, unless it still is as observed: s, which
+// remove deletes the object if it belongs to the Work. It reads the object first, unless it still is as observed: s, which
 // may be nil. It returns what the object waits for that is being deleted, such as finalizers; nothing if it is gone, or will be by itself.
-func (w *Writer) Delete(ctx context.Context, s *member.Snapshot) (waits []string, err error) {
+func (w *writer) remove(ctx context.Context, s *execution.Snapshot) (waits []string, err error) {
 	if observed := w.observed(s); observed != nil {
-		err := ignoreNotFound(w.delete(ctx, metav1.Preconditions{UID: new(observed.GetUID()), ResourceVersion: new(observed.GetResourceVersion())}))
+		err := client.IgnoreNotFound(w.delete(ctx, metav1.Preconditions{UID: new(observed.GetUID()), ResourceVersion: new(observed.GetResourceVersion())}))
 		if err == nil {
 			return waitsFor(observed), nil
 		}
 		if !apierrors.IsConflict(err) {
-			return nil, fmt.Errorf("deleting %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
+			return nil, fmt.Errorf("deleting %s %s in cluster %s: %w", w.gvk.Kind, w.key, w.cluster, err)
 		}
 	}
 	err = w.eachOwned(ctx, "deleting", func(obj *unstructured.Unstructured) error {
@@ -186,7 +176,7 @@ func waitsFor(obj *unstructured.Unstructured) []string {
 }
 
 // observed returns the object of a snapshot if it belongs to the Work and is not being deleted, or nil.
-func (w *Writer) observed(s *member.Snapshot) *unstructured.Unstructured {
+func (w *writer) observed(s *execution.Snapshot) *unstructured.Unstructured {
 	if s == nil {
 		return nil
 	}
@@ -197,19 +187,19 @@ func (w *Writer) observed(s *member.Snapshot) *unstructured.Unstructured {
 	return obj
 }
 
-func (w *Writer) delete(ctx context.Context, only metav1.Preconditions) error {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+func (w *writer) delete(ctx context.Context, only metav1.Preconditions) error {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	err := w.Resource.Delete(ctx, w.Key.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &only})
+	err := w.resource.Delete(ctx, w.key.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &only})
 	if !apierrors.IsConflict(err) {
-		w.Metrics.deleted(w.GVK, w.Cluster, ignoreNotFound(err))
+		w.metrics.deleted(w.gvk, w.cluster, client.IgnoreNotFound(err))
 	}
 	return err
 }
 
-// Release removes the labels and annotations of the control plane from the object,
+// release removes the labels and annotations of the control plane from the object,
 // which remains in the member.
-func (w *Writer) Release(ctx context.Context) error {
+func (w *writer) release(ctx context.Context) error {
 	return w.eachOwned(ctx, "releasing", func(obj *unstructured.Unstructured) error {
 		if !manifest.StripOwnership(obj) {
 			return nil
@@ -221,11 +211,11 @@ func (w *Writer) Release(ctx context.Context) error {
 
 // eachOwned calls write with the object, if it belongs to the Work, until that does not
 // end in a conflict.
-func (w *Writer) eachOwned(ctx context.Context, doing string, write func(*unstructured.Unstructured) error) error {
+func (w *writer) eachOwned(ctx context.Context, doing string, write func(*unstructured.Unstructured) error) error {
 	for range maxAttempts {
 		obj, err := w.get(ctx)
 		if err != nil {
-			return fmt.Errorf("reading %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
+			return fmt.Errorf("reading %s %s in cluster %s: %w", w.gvk.Kind, w.key, w.cluster, err)
 		}
 		if obj == nil || !w.owned(obj) {
 			return nil
@@ -234,116 +224,101 @@ func (w *Writer) eachOwned(ctx context.Context, doing string, write func(*unstru
 		if apierrors.IsConflict(err) {
 			continue
 		}
-		if err = ignoreNotFound(err); err != nil {
-			return fmt.Errorf("%s %s %s in cluster %s: %w", doing, w.GVK.Kind, w.Key, w.Cluster, err)
+		if err = client.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("%s %s %s in cluster %s: %w", doing, w.gvk.Kind, w.key, w.cluster, err)
 		}
 		return nil
 	}
-	return fmt.Errorf("%s %s %s in cluster %s: it keeps changing", doing, w.GVK.Kind, w.Key, w.Cluster)
+	return fmt.Errorf("%s %s %s in cluster %s: it keeps changing", doing, w.gvk.Kind, w.key, w.cluster)
 }
 
 // get reads the object from the member. It returns nil if it does not exist.
-func (w *Writer) get(ctx context.Context) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+func (w *writer) get(ctx context.Context) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	obj, err := w.Resource.Get(ctx, w.Key.Name, metav1.GetOptions{})
+	obj, err := w.resource.Get(ctx, w.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return obj, err
 }
 
-func (w *Writer) create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+func (w *writer) create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	stored, err := withNodePorts(desired, func(desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return w.Resource.Create(ctx, desired, metav1.CreateOptions{})
+		return w.resource.Create(ctx, desired, metav1.CreateOptions{})
 	})
 	if !apierrors.IsAlreadyExists(err) {
-		w.Metrics.created(w.GVK, w.Cluster, err)
+		w.metrics.created(w.gvk, w.cluster, err)
 	}
 	if err == nil {
-		w.Written(desired)
+		w.written(desired)
 	}
 	return stored, err
 }
 
 // update updates the observed object if that is allowed and it differs from what is
 // desired.
-func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w *writer) update(ctx context.Context, a *execution.Applied, manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if observed.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("resource(kind=%s, %s) in the cluster %s is being deleted, it is created again when it is gone", w.GVK.Kind, w.Key, w.Cluster)
+		return nil, fmt.Errorf("resource(kind=%s, %s) in the cluster %s is being deleted, it is created again when it is gone", w.gvk.Kind, w.key, w.cluster)
 	}
 	overwrite := manifested.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == workv1alpha2.ResourceConflictResolutionOverwrite
 	if !overwrite && !w.owned(observed) {
 		return nil, fmt.Errorf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is %s, Karmada will not manage this resource; "+
 			"to take it over, set the annotation \"%[4]s: %[6]s\" on the template, or \"conflictResolution: Overwrite\" in the policy",
-			w.GVK.Kind, w.Key, w.Cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort, workv1alpha2.ResourceConflictResolutionOverwrite)
+			w.gvk.Kind, w.key, w.cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort, workv1alpha2.ResourceConflictResolutionOverwrite)
 	}
 	desired, err := w.retain(manifested, observed)
 	if err != nil {
 		return nil, err
 	}
-	if w.holdContested(ctx, a, desired, observed); manifest.Equal(desired, observed) {
-		w.Metrics.updated(w.GVK, w.Cluster, operationNone, nil)
+	if a.Hold(w.gvk.GroupKind(), desired, observed, w.clock.Now()) {
+		if current, err := w.get(ctx); err == nil && current != nil { // what is observed has no managed fields
+			a.RecordManagers(current)
+		}
+	}
+	if manifest.Equal(desired, observed) {
+		w.metrics.updated(w.gvk, w.cluster, operationNone, nil)
 		return observed, nil
 	}
 	stored, err := w.put(ctx, desired)
 	if !apierrors.IsConflict(err) {
-		w.Metrics.updated(w.GVK, w.Cluster, operationOf(observed, stored), err)
+		w.metrics.updated(w.gvk, w.cluster, operationOf(observed, stored), err)
 	}
 	if field, immutable := immutableField(err); immutable {
-		err = &ImmutableError{Field: field, Object: w.GVK.Kind + " " + strings.TrimPrefix(w.Key.String(), "/"), Cluster: w.Cluster, Err: err}
+		err = &immutableError{Field: field, Object: w.gvk.Kind + " " + strings.TrimPrefix(w.key.String(), "/"), Cluster: w.cluster, Err: err}
 	}
 	if err == nil && stored.GetResourceVersion() != observed.GetResourceVersion() {
-		w.Written(desired)
+		w.written(desired)
 	}
 	return stored, err
 }
 
-// holdContested copies the contested fields that are not due from the observed object.
-func (w *Writer) holdContested(ctx context.Context, a *Applied, desired, observed *unstructured.Unstructured) {
-	reverts := a.current && a.uid == observed.GetUID()
-	if a.contest == nil && (!reverts || manifest.Equal(desired, observed)) {
-		return
-	}
-	if a.contest == nil {
-		a.contest = &contest{}
-	}
-	for _, path := range a.contest.update(w.Clock.Now(), longestHold(w.GVK.GroupKind()), manifest.Differences(desired, observed, maxContested), reverts) {
-		manifest.Take(desired, observed, path)
-	}
-	if !a.contest.lacksManager() {
-		return
-	}
-	if current, err := w.get(ctx); err == nil && current != nil { // what is observed has no managed fields
-		a.contest.recordManagers(current)
-	}
-}
-
 // retain returns the manifest as an update of the observed object.
-func (w *Writer) retain(manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w *writer) retain(manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	desired := manifested.DeepCopy()
 	manifest.RetainMetadata(desired, observed)
-	if w.Retainer.HookEnabled(w.GVK, configv1alpha1.InterpreterOperationRetain) {
+	if w.retainer.HookEnabled(w.gvk, configv1alpha1.InterpreterOperationRetain) {
 		var err error
-		if desired, err = w.Retainer.Retain(desired, observed); err != nil {
+		if desired, err = w.retainer.Retain(desired, observed); err != nil {
 			return nil, fmt.Errorf("retaining fields: %w", err)
 		}
 	}
 	interpreter.RetainUnset(desired, observed)
-	if w.StatusIsField {
+	if w.statusIsField {
 		manifest.RetainFields(desired, observed)
 	}
 	manifest.KeepNodePorts(desired, observed)
 	return desired, nil
 }
 
-func (w *Writer) put(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+func (w *writer) put(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	return withNodePorts(obj, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-		return w.Resource.Update(ctx, obj, metav1.UpdateOptions{})
+		return w.resource.Update(ctx, obj, metav1.UpdateOptions{})
 	})
 }
 
@@ -382,29 +357,22 @@ func refusedNodePort(err error) func(path string) bool {
 
 // owned reports whether an object belongs to the Work: it is managed by Karmada, and its
 // annotations do not name another Work.
-func (w *Writer) owned(obj *unstructured.Unstructured) bool {
+func (w *writer) owned(obj *unstructured.Unstructured) bool {
 	if !manifest.Owned(obj) {
 		return false
 	}
 	annotations := obj.GetAnnotations()
 	work := types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
-	return work == types.NamespacedName{} || work == w.Work
+	return work == types.NamespacedName{} || work == w.work
 }
 
 // record returns the value for an object that is stored as desired.
-func (w *Writer) record(a Applied, stored *unstructured.Unstructured) (Applied, error) {
-	s, err := w.Hasher.Snapshot(stored)
+func (w *writer) record(a execution.Applied, desired, stored *unstructured.Unstructured) (execution.Applied, error) {
+	s, err := w.hasher.Snapshot(stored)
 	if err != nil {
 		return a, err
 	}
-	return a.written(s, w.Clock.Now()), nil
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return a.Written(s, manifest.KeepNodePorts(desired.DeepCopy(), stored), w.clock.Now()), nil
 }
 
 // The results of an update.
@@ -414,33 +382,33 @@ const (
 	operationUpdated   = "updated"
 )
 
-// Metrics count the writes to members.
-type Metrics struct {
+// writeMetrics count the writes to members.
+type writeMetrics struct {
 	create, update, remove *prometheus.CounterVec
 }
 
-// NewMetrics returns registered metrics.
-func NewMetrics(registry prometheus.Registerer) *Metrics {
+// newWriteMetrics returns registered metrics.
+func newWriteMetrics(registry prometheus.Registerer) *writeMetrics {
 	counter := func(name, help string, label ...string) *prometheus.CounterVec {
 		labels := append([]string{"result", "apiversion", "kind", "member_cluster"}, label...)
 		return metrics.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 	}
-	return &Metrics{
+	return &writeMetrics{
 		create: counter("create_resource_to_cluster", "Objects created in a member cluster.", "recreate"),
 		update: counter("update_resource_to_cluster", "Objects updated, or found to be as wanted, in a member cluster.", "operationResult"),
 		remove: counter("delete_resource_from_cluster", "Objects deleted from a member cluster."),
 	}
 }
 
-func (m *Metrics) created(gvk schema.GroupVersionKind, cluster string, err error) {
+func (m *writeMetrics) created(gvk schema.GroupVersionKind, cluster string, err error) {
 	m.create.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster, "false").Inc()
 }
 
-func (m *Metrics) updated(gvk schema.GroupVersionKind, cluster, operation string, err error) {
+func (m *writeMetrics) updated(gvk schema.GroupVersionKind, cluster, operation string, err error) {
 	m.update.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster, operation).Inc()
 }
 
-func (m *Metrics) deleted(gvk schema.GroupVersionKind, cluster string, err error) {
+func (m *writeMetrics) deleted(gvk schema.GroupVersionKind, cluster string, err error) {
 	m.remove.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster).Inc()
 }
 
@@ -454,8 +422,8 @@ func operationOf(before, after *unstructured.Unstructured) string {
 	return operationUpdated
 }
 
-// ImmutableError is returned for an update that the member refuses because a field is immutable. No repetition helps.
-type ImmutableError struct {
+// immutableError is returned for an update that the member refuses because a field is immutable. No repetition helps.
+type immutableError struct {
 	// Field is the path of the field, as far as the member says.
 	Field string
 	// Object is the kind and the name of the object, and Cluster the name of the member.
@@ -464,13 +432,13 @@ type ImmutableError struct {
 }
 
 // Error implements error.
-func (e *ImmutableError) Error() string {
+func (e *immutableError) Error() string {
 	return fmt.Sprintf("%s of %s cannot be changed in cluster %s. To have the object made anew, with what depends on it, delete it there; "+
 		"else change the template back, or keep the member's value with a retention rule: %v", e.Field, e.Object, e.Cluster, e.Err)
 }
 
 // Unwrap returns the answer of the member.
-func (e *ImmutableError) Unwrap() error { return e.Err }
+func (e *immutableError) Unwrap() error { return e.Err }
 
 // immutableField returns the field that an API server does not change, and false if an error says nothing about one. Kubernetes has
 // no code for it: these are the words of its validation.
@@ -492,14 +460,14 @@ func immutableField(err error) (string, bool) {
 	return "", false
 }
 
-// OnlyImmutable reports whether an error consists of ImmutableErrors.
-func OnlyImmutable(err error) bool {
+// onlyImmutable reports whether an error consists of immutableErrors.
+func onlyImmutable(err error) bool {
 	if err == nil {
 		return false
 	}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range many.Unwrap() {
-			if !OnlyImmutable(e) {
+			if !onlyImmutable(e) {
 				return false
 			}
 		}
@@ -507,12 +475,12 @@ func OnlyImmutable(err error) bool {
 	}
 	if many, ok := err.(interface{ Errors() []error }); ok {
 		for _, e := range many.Errors() {
-			if !OnlyImmutable(e) {
+			if !onlyImmutable(e) {
 				return false
 			}
 		}
 		return len(many.Errors()) > 0
 	}
-	var immutable *ImmutableError
+	var immutable *immutableError
 	return errors.As(err, &immutable)
 }

@@ -1,12 +1,10 @@
-package apply
+package execution
 
 import (
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 )
 
 func TestDecide(t *testing.T) {
@@ -18,15 +16,15 @@ func TestDecide(t *testing.T) {
 	old.at = now.Add(-time.Minute)
 	outdated := applied("5", 1)
 	outdated.current = false
-	observed := func(uid types.UID, version string, hash uint64) *member.Snapshot {
-		return &member.Snapshot{UID: uid, Version: version, Hash: hash}
+	observed := func(uid types.UID, version string, hash uint64) *Snapshot {
+		return &Snapshot{UID: uid, Version: version, Hash: hash}
 	}
 	for _, tc := range []struct {
 		name           string
 		applied        Applied
-		snapshot       *member.Snapshot
+		snapshot       *Snapshot
 		synced, before bool
-		deleted        types.UID
+		upTo           string
 		want           Action
 	}{
 		{"never written: create, synced or not", Applied{}, nil, false, false, "", ActionCreate},
@@ -37,8 +35,9 @@ func TestDecide(t *testing.T) {
 		{"just applied, not observed yet: none", applied("5", 1), nil, true, true, "", ActionNone},
 		{"applied long ago, not synced again: none", old, nil, false, true, "", ActionNone},
 		{"applied long ago, synced and absent: read", old, nil, true, true, "", ActionRead},
-		{"applied, deletion observed: create", applied("5", 1), nil, true, true, "u", ActionCreate},
-		{"just applied, deletion of the previous object observed: none", applied("5", 1), nil, true, true, "v", ActionNone},
+		{"applied, observed up to its version, absent: create", applied("5", 1), nil, true, true, "5", ActionCreate},
+		{"just applied, observed up to an earlier version: none", applied("5", 1), nil, true, true, "4", ActionNone},
+		{"just applied, versions that cannot be compared: none", applied("x", 1), nil, true, true, "5", ActionNone},
 		{"applied, an older version observed: none", applied("5", 1), observed("u", "4", 2), true, true, "", ActionNone},
 		{"applied long ago, an older version observed: read", old, observed("u", "4", 1), true, true, "", ActionRead},
 		{"applied long ago, an older object with another UID observed: read", old, observed("v", "4", 1), true, true, "", ActionRead},
@@ -49,12 +48,12 @@ func TestDecide(t *testing.T) {
 		{"another manifest: compare", outdated, observed("u", "6", 1), true, true, "", ActionCompare},
 		{"another manifest, an older version observed: read", outdated, observed("u", "4", 1), true, true, "", ActionRead},
 		{"another manifest, not observed: read", outdated, nil, true, true, "", ActionRead},
-		{"another manifest, deletion observed: create", outdated, nil, true, true, "u", ActionCreate},
+		{"another manifest, observed up to a later version, absent: create", outdated, nil, true, true, "10", ActionCreate},
+		{"another manifest, observed up to an earlier version: read", outdated, nil, true, true, "4", ActionRead},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, _ := Decide(Facts{
-				Applied: tc.applied, View: member.View{Snapshot: tc.snapshot, Synced: tc.synced, Started: now},
-				Deleted: tc.deleted != "" && tc.deleted == tc.applied.UID(), Preexisting: tc.before, Now: now,
+				Applied: tc.applied, View: View{Snapshot: tc.snapshot, Synced: tc.synced, Version: tc.upTo, Started: now}, Preexisting: tc.before, Now: now,
 			})
 			if got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)

@@ -1,6 +1,4 @@
-// Package workstatus computes the status of a Work from how its objects were applied
-// and observed, and when to write it.
-package workstatus
+package execution
 
 import (
 	"bytes"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -37,8 +36,8 @@ const (
 // NodePortsFollow is in the message of the condition Contested before the node ports.
 const NodePortsFollow = ": "
 
-// maxContested is the limit of the message of the condition Contested, in bytes.
-const maxContested = 4 << 10
+// maxContestedMessage is the limit of the message of the condition Contested, in bytes.
+const maxContestedMessage = 4 << 10
 
 // SetContested sets or removes the condition Contested, which names fields, the objects that have them, and who changes them, and
 // node ports.
@@ -60,22 +59,13 @@ func SetContested(status *workv1alpha1.WorkStatus, fields, ports []string, now t
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: reason,
-		Message: plaintext.Line(strings.Join(messages, ". "), maxContested), LastTransitionTime: metav1.NewTime(now),
+		Message: plaintext.Line(strings.Join(messages, ". "), maxContestedMessage), LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
 // maxErrors is the limit of the errors of all objects of a Work, in bytes. The API
 // limits messages of conditions to 32 KiB.
 const maxErrors = 8 << 10
-
-// Facts are what the conditions of a Work are computed from.
-type Facts struct {
-	Generation int64
-	// Suspended reports that dispatching is suspended.
-	Suspended bool
-	// Result is how the objects were applied; nil if that was not tried.
-	Result *Result
-}
 
 // Result counts the objects of a Work that were applied.
 type Result struct {
@@ -100,31 +90,31 @@ type Object struct {
 	Observed
 }
 
-// SetConditions sets the conditions Dispatching and Applied.
-func SetConditions(status *workv1alpha1.WorkStatus, f Facts, now time.Time) {
+// SetConditions sets the conditions Dispatching and Applied of a Work. res is how the objects were applied; nil if that was not tried.
+func SetConditions(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, res *Result, now time.Time) {
 	dispatching := metav1.Condition{
 		Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue,
 		Reason: workv1alpha1.WorkDispatchingReason, Message: workv1alpha1.WorkDispatchingMessage,
 		LastTransitionTime: metav1.NewTime(now),
 	}
-	if f.Suspended {
+	if ptr.Deref(work.Spec.SuspendDispatching, false) {
 		dispatching.Status = metav1.ConditionFalse
 		dispatching.Reason, dispatching.Message = workv1alpha1.WorkSuspendDispatchReason, workv1alpha1.WorkSuspendDispatchMessage
 	}
 	meta.SetStatusCondition(&status.Conditions, dispatching)
-	if f.Result == nil || f.Result.Err == nil && f.Result.Incomplete {
+	if res == nil || res.Err == nil && res.Incomplete {
 		return
 	}
 	applied := metav1.Condition{
 		Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
 		Reason: workv1alpha1.WorkAppliedSuccessReason, Message: workv1alpha1.WorkAppliedSuccessMessage,
-		ObservedGeneration: f.Generation, LastTransitionTime: metav1.NewTime(now),
+		ObservedGeneration: work.Generation, LastTransitionTime: metav1.NewTime(now),
 	}
-	if f.Result.Err != nil {
+	if res.Err != nil {
 		applied.Status, applied.Reason = metav1.ConditionFalse, workv1alpha1.WorkAppliedFailedReason
-		applied.Message = f.Result.Message()
+		applied.Message = res.Message()
 	}
-	if f.Result.Err != nil && f.Result.Immutable {
+	if res.Err != nil && res.Immutable {
 		applied.Reason = workv1alpha1.WorkImmutableFieldReason
 	}
 	meta.SetStatusCondition(&status.Conditions, applied)
@@ -169,8 +159,8 @@ func setInterpreted(status *workv1alpha1.WorkStatus, objects []Object, now time.
 	})
 }
 
-// Applied reports whether the objects of a Work were applied.
-func Applied(status *workv1alpha1.WorkStatus) bool {
+// IsApplied reports whether the objects of a Work were applied.
+func IsApplied(status *workv1alpha1.WorkStatus) bool {
 	return meta.IsStatusConditionTrue(status.Conditions, workv1alpha1.WorkApplied)
 }
 

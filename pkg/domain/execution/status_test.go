@@ -1,4 +1,4 @@
-package workstatus
+package execution
 
 import (
 	"encoding/json"

@@ -1,14 +1,15 @@
-// Package apply decides what has to be done so that an object of a Work is in the
-// member as desired, and does it.
-package apply
+// Package execution decides what is done for a Work and for each of its objects, and what the status of the Work is.
+package execution
 
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/karmada-toolkit/karmada/internal/status"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/internal/resourceversion"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 const (
@@ -38,10 +39,7 @@ const (
 // Facts are what is known about an object.
 type Facts struct {
 	Applied Applied
-	View    member.View
-	// Deleted reports that the deletion of the object that was written last was
-	// observed.
-	Deleted bool
+	View    View
 	// Preexisting reports that an earlier process may have created the object.
 	Preexisting bool
 	Now         time.Time
@@ -69,7 +67,7 @@ func decide(f Facts) (Action, time.Duration) {
 	if s == nil {
 		return decideUnobserved(f)
 	}
-	behind := a.uid != "" && !status.Newer(s.Version, a.version)
+	behind := a.uid != "" && !resourceversion.Newer(s.Version, a.version)
 	switch {
 	case behind && s.Version != a.version:
 		if wait := CatchUp - f.Now.Sub(a.at); a.current && wait > 0 {
@@ -91,7 +89,7 @@ func decideUnobserved(f Facts) (Action, time.Duration) {
 			return ActionWait, wait
 		}
 		return ActionRead, ConfirmAfter
-	case f.Deleted || a.uid == "" && !a.exists:
+	case a.uid == "" && !a.exists, a.uid != "" && f.View.gone(a.version):
 		return ActionCreate, ConfirmAfter
 	case !a.current:
 		return ActionRead, ConfirmAfter
@@ -122,15 +120,26 @@ type Applied struct {
 	// nodePorts has a line for each node port of the manifest instead of which the member has another one.
 	nodePorts []string
 	// response is the object as the member returned it, until it is observed.
-	response *member.Snapshot
+	response *Snapshot
 }
 
 // Unknown returns the value of an object that was not written. exists reports that it
 // may exist, as applying it failed before.
 func Unknown(exists bool) Applied { return Applied{exists: exists} }
 
-// UID returns the UID of the object that was written last.
-func (a Applied) UID() types.UID { return a.uid }
+// Version returns the resource version of the object that was written last.
+func (a Applied) Version() string { return a.version }
+
+// Newer reports whether the object that was written last has a later version than one in the member: it was restored.
+func (a Applied) Newer(version string) bool {
+	return a.uid != "" && resourceversion.Newer(a.version, version)
+}
+
+// Existing returns the value after an attempt to create the object, which shows whether another one exists.
+func (a Applied) Existing(exists bool) Applied {
+	a.exists = exists
+	return a
+}
 
 // Contested returns the fields that another field manager in the member changes again after each write.
 func (a Applied) Contested() []Contested { return a.contest.list() }
@@ -154,30 +163,52 @@ func (a Applied) WithRevision(revision uint64) Applied {
 
 // Observed returns the value once an informer has returned a snapshot: the response is
 // released when it is not needed any longer.
-func (a Applied) Observed(s *member.Snapshot) Applied {
-	if s != nil && a.response != nil && !status.Newer(a.response.Version, s.Version) {
+func (a Applied) Observed(s *Snapshot) Applied {
+	if s != nil && a.response != nil && !resourceversion.Newer(a.response.Version, s.Version) {
 		a.response = nil
 	}
 	return a
 }
 
 // Confirmed returns the value of an object that Decide found to be as desired.
-func (a Applied) Confirmed(s *member.Snapshot) Applied {
-	if s != nil && status.Newer(s.Version, a.version) {
+func (a Applied) Confirmed(s *Snapshot) Applied {
+	if s != nil && resourceversion.Newer(s.Version, a.version) {
 		a.version = s.Version
 	}
 	return a.Observed(s)
 }
 
 // Latest returns the later of a snapshot and the response of the member.
-func (a Applied) Latest(s *member.Snapshot) *member.Snapshot {
-	if a.response != nil && (s == nil || status.Newer(a.response.Version, s.Version)) {
+func (a Applied) Latest(s *Snapshot) *Snapshot {
+	if a.response != nil && (s == nil || resourceversion.Newer(a.response.Version, s.Version)) {
 		return a.response
 	}
 	return s
 }
 
-// written returns the value after the member returned the object as desired.
-func (a Applied) written(s member.Snapshot, now time.Time) Applied {
-	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, nodePorts: a.nodePorts, response: &s}
+// Written returns the value after the member returned the object as desired, and a line for each node port of the manifest instead of which it
+// has another one.
+func (a Applied) Written(s Snapshot, nodePorts []string, now time.Time) Applied {
+	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, nodePorts: nodePorts, response: &s}
+}
+
+// Hold copies the contested fields that are not due from the observed object. It returns whether the field managers of some are to be
+// recorded by RecordManagers.
+func (a *Applied) Hold(kind schema.GroupKind, desired, observed *unstructured.Unstructured, now time.Time) bool {
+	reverts := a.current && a.uid == observed.GetUID()
+	if a.contest == nil && (!reverts || manifest.Equal(desired, observed)) {
+		return false
+	}
+	if a.contest == nil {
+		a.contest = &contest{}
+	}
+	for _, path := range a.contest.update(now, longestHold(kind), manifest.Differences(desired, observed, maxContested), reverts) {
+		manifest.Take(desired, observed, path)
+	}
+	return a.contest.lacksManager()
+}
+
+// RecordManagers records the field managers of the contested fields of an object, which is read with them.
+func (a *Applied) RecordManagers(current *unstructured.Unstructured) {
+	a.contest.recordManagers(current)
 }
