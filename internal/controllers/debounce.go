@@ -16,6 +16,51 @@ type Debounce struct {
 	PerWaiting, PerWaitingMax time.Duration
 }
 
+// Change is what a status is going to be.
+type Change int
+
+// The changes.
+const (
+	Stable   Change = iota // no further change is expected
+	Failed                 // something failed; a retry may succeed
+	Unstable               // objects are not healthy yet
+)
+
+// Debouncer decides how long statuses wait that are about to change again: each write causes others. It is safe for concurrent use.
+type Debouncer[K comparable] struct {
+	// Failure is how long a failure must last, and Interval the least time between two writes.
+	Failure, Interval time.Duration
+	// Stable is the time that objects have to become healthy.
+	Stable Debounce
+	// Backlog has the keys whose status is not stable: Publish is called when one was written.
+	Backlog[K]
+}
+
+// Due returns when a status is written that differs since dirty from what was written at written. extra is added unless something failed.
+func (d *Debouncer[K]) Due(key K, c Change, extra time.Duration, dirty, written, now time.Time) time.Time {
+	due := dirty.Add(extra)
+	switch c {
+	case Stable:
+		d.Done(key, now)
+	case Failed:
+		d.Forget(key)
+		due = dirty.Add(d.Failure)
+	case Unstable:
+		due = due.Add(d.Wait(key, now, d.Stable))
+	}
+	if next := written.Add(d.Interval); next.After(due) {
+		due = next
+	}
+	return due
+}
+
+// Unchanged records that a status does not differ from what was written.
+func (d *Debouncer[K]) Unchanged(key K, c Change, now time.Time) {
+	if c == Stable {
+		d.Done(key, now)
+	}
+}
+
 // Backlog is the set of keys whose state is not stable. The zero value is empty.
 type Backlog[K comparable] struct {
 	mu      sync.Mutex

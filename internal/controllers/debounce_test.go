@@ -39,3 +39,28 @@ func TestBacklog_Wait(t *testing.T) {
 	}
 	want("the sum of PerWaiting is bounded", b.Wait("a", at(60), l), 2*time.Second)
 }
+
+func TestDebouncer_Due(t *testing.T) {
+	at := func(n int64) time.Time { return time.Unix(100, n) }
+	for _, tc := range []struct {
+		name                string
+		change              Change
+		now, dirty, written time.Time
+		stable              time.Duration
+		want                time.Duration
+	}{
+		{"a stable status is written at once", Stable, at(0), at(0), time.Time{}, 1000, 0},
+		{"but not before the interval has passed", Stable, at(100), at(100), at(0), 0, 200},
+		{"a failure must last", Failed, at(10), at(0), time.Time{}, 0, 240},
+		{"a failure that lasted is written", Failed, at(250), at(0), time.Time{}, 0, 0},
+		{"objects have time to become healthy", Unstable, at(400), at(0), time.Time{}, 1000, 600},
+		{"an overdue status is written", Unstable, at(5000), at(0), at(4000), 1000, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := &Debouncer[string]{Failure: 250, Interval: 300, Stable: Debounce{Stable: tc.stable}}
+			if got := max(0, d.Due("a", tc.change, 0, tc.dirty, tc.written, tc.now).Sub(tc.now)); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -24,6 +25,8 @@ const unfinishedPeriod = 500 * time.Millisecond
 type QueueOptions[T comparable] struct {
 	// Name is the name in metrics. Default: there are no metrics.
 	Name string
+	// Metrics is where they are registered. Default: the registry of controller-runtime.
+	Metrics prometheus.Registerer
 	// Workers is the number of workers that take keys. Default 1.
 	Workers int
 	// Guests is a number of workers beside Workers. With guests one tenant holds at most Workers, else at most four fifths of
@@ -40,7 +43,7 @@ type QueueOptions[T comparable] struct {
 
 // NewQueue returns a queue that behaves as the priority queue of controller-runtime, and in which tenants take turns: see
 // Turns. No tenant holds all workers of a queue with several, and none waits for all keys of another one.
-func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
+func NewQueue[T comparable](o QueueOptions[T]) *Queue[T] {
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
 	if o.RateLimiter == nil {
 		o.RateLimiter = RateLimiter[T](Retry{})
@@ -48,7 +51,7 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 	if o.Tenant == nil {
 		o.Tenant = func(T) string { return "" }
 	}
-	q := &queue[T]{
+	q := &Queue[T]{
 		limiter: limiter[T]{o.RateLimiter}, tenant: o.Tenant, clock: o.Clock,
 		ready: NewTurns[T](max(1, o.Workers), o.Guests), working: map[T]*worked{}, delayed: map[T]*delayedKey[T]{},
 		later: ordered[*delayedKey[T]]{
@@ -58,16 +61,27 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 		earlier: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if o.Name != "" {
-		q.metrics = metrics.NewWorkQueue(ctrlmetrics.Registry, o.Name, o.Clock)
+		q.metrics = metrics.NewWorkQueue(cmp.Or[prometheus.Registerer](o.Metrics, ctrlmetrics.Registry), o.Name, o.Clock)
 	}
 	q.wait = sync.NewCond(&q.mu)
 	go queueRun(q)
 	return q
 }
 
-// delayedKey is a key that waits for its time.
+// Wait is what a key waits for that is not ready.
+type Wait int
+
+// The waits.
+const (
+	WaitTime   Wait = iota // a time
+	WaitRetry              // a time after a failure
+	WaitChange             // a time, or Wake
+)
+
+// delayedKey is a key that waits.
 type delayedKey[T comparable] struct {
 	key      T
+	wait     Wait
 	at       time.Time
 	order    uint64
 	priority int
@@ -77,12 +91,15 @@ type delayedKey[T comparable] struct {
 // worked is a key that a worker has.
 type worked struct {
 	tenant string
-	// again is set when the key was added meanwhile.
-	again    bool
-	priority int
+	// priority is that with which it was handed out, and next that with which it is handed out again if it was added meanwhile.
+	priority, next int
+	again          bool
+	// claimed is set if it takes no worker.
+	claimed bool
 }
 
-type queue[T comparable] struct {
+// Queue is the queue that NewQueue returns.
+type Queue[T comparable] struct {
 	limiter[T]
 
 	tenant  func(T) string
@@ -103,22 +120,22 @@ type queue[T comparable] struct {
 	stop    chan struct{}
 }
 
-var _ priorityqueue.PriorityQueue[string] = &queue[string]{}
+var _ priorityqueue.PriorityQueue[string] = &Queue[string]{}
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
-func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
+func (q *Queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	for _, key := range keys {
-		after := o.After
+		after, wait := o.After, WaitTime
 		if o.RateLimited {
 			if limited := q.limiter.limiter.When(key); after == 0 || limited < after {
-				after = limited
+				after, wait = limited, WaitRetry
 			}
 		}
-		queueAdd(q, key, ptr.Deref(o.Priority, 0), after)
+		queueAdd(q, key, ptr.Deref(o.Priority, 0), after, wait)
 	}
 }
 
-func queueAdd[T comparable](q *queue[T], key T, priority int, after time.Duration) {
+func queueAdd[T comparable](q *Queue[T], key T, priority int, after time.Duration, wait Wait) {
 	tenant := q.tenant(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,25 +144,30 @@ func queueAdd[T comparable](q *queue[T], key T, priority int, after time.Duratio
 	}
 	if after > 0 {
 		q.metrics.Retried()
-		queueAddLater(q, key, priority, q.clock.Now().Add(after))
+		queueAddLater(q, key, priority, q.clock.Now().Add(after), wait)
 		return
 	}
 	if d := q.delayed[key]; d != nil {
-		heap.Remove(&q.later, d.index)
-		delete(q.delayed, key)
+		queueTake(q, d)
 		priority = max(priority, d.priority)
 	}
 	queueAddReady(q, key, tenant, priority)
 }
 
+// queueTake takes a key out of those that wait.
+func queueTake[T comparable](q *Queue[T], d *delayedKey[T]) {
+	heap.Remove(&q.later, d.index)
+	delete(q.delayed, d.key)
+}
+
 // queueAddLater adds a key that waits for a time, unless it is ready already.
-func queueAddLater[T comparable](q *queue[T], key T, priority int, at time.Time) {
+func queueAddLater[T comparable](q *Queue[T], key T, priority int, at time.Time, wait Wait) {
 	if current, ok := q.ready.Priority(key); ok {
 		queueRaise(q, key, current, priority)
 		return
 	}
 	if w := q.working[key]; w != nil && w.again {
-		queueRepeat(q, key, w, max(w.priority, priority))
+		queueRepeat(q, key, w, max(w.next, priority))
 		return
 	}
 	if d := q.delayed[key]; d != nil {
@@ -156,7 +178,7 @@ func queueAddLater[T comparable](q *queue[T], key T, priority int, at time.Time)
 		}
 	} else {
 		q.sequence++
-		d = &delayedKey[T]{key: key, at: at, order: q.sequence, priority: priority}
+		d = &delayedKey[T]{key: key, wait: wait, at: at, order: q.sequence, priority: priority}
 		q.delayed[key] = d
 		heap.Push(&q.later, d)
 	}
@@ -169,10 +191,10 @@ func queueAddLater[T comparable](q *queue[T], key T, priority int, at time.Time)
 }
 
 // queueAddReady adds a key that is due.
-func queueAddReady[T comparable](q *queue[T], key T, tenant string, priority int) {
+func queueAddReady[T comparable](q *Queue[T], key T, tenant string, priority int) {
 	if w := q.working[key]; w != nil {
 		if w.again {
-			priority = max(priority, w.priority)
+			priority = max(priority, w.next)
 		}
 		queueRepeat(q, key, w, priority)
 		return
@@ -187,7 +209,7 @@ func queueAddReady[T comparable](q *queue[T], key T, tenant string, priority int
 }
 
 // queueRaise gives a key that is ready a higher priority.
-func queueRaise[T comparable](q *queue[T], key T, current, priority int) {
+func queueRaise[T comparable](q *Queue[T], key T, current, priority int) {
 	if priority > current {
 		q.metrics.AddedWith(key, priority)
 		q.ready.SetPriority(key, priority, true)
@@ -195,22 +217,22 @@ func queueRaise[T comparable](q *queue[T], key T, current, priority int) {
 }
 
 // queueRepeat has a key that a worker has handed out again afterwards.
-func queueRepeat[T comparable](q *queue[T], key T, w *worked, priority int) {
+func queueRepeat[T comparable](q *Queue[T], key T, w *worked, priority int) {
 	if !w.again {
 		q.again++
 	}
 	q.metrics.AddedWith(key, priority)
-	w.again, w.priority = true, priority
+	w.again, w.next = true, priority
 }
 
 // queueRun makes delayed keys ready until the queue is shut down.
-func queueRun[T comparable](q *queue[T]) {
+func queueRun[T comparable](q *Queue[T]) {
 	ticker := q.clock.NewTicker(unfinishedPeriod)
 	defer ticker.Stop()
 	for {
 		var due <-chan time.Time
 		stop := func() bool { return true }
-		if wait, ok := queueMoveDue(q); ok {
+		if wait, ok := q.Sweep(); ok {
 			timer := q.clock.NewTimer(wait)
 			due, stop = timer.C(), timer.Stop
 		}
@@ -227,8 +249,8 @@ func queueRun[T comparable](q *queue[T]) {
 	}
 }
 
-// queueMoveDue makes the keys ready whose time has come, and returns the time until the next one, if there is one.
-func queueMoveDue[T comparable](q *queue[T]) (time.Duration, bool) {
+// Sweep makes the keys ready whose time has come, and returns the time until the next one, if there is one. The queue calls it by itself.
+func (q *Queue[T]) Sweep() (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.later.Len() > 0 {
@@ -236,20 +258,19 @@ func queueMoveDue[T comparable](q *queue[T]) (time.Duration, bool) {
 		if wait := first.at.Sub(q.clock.Now()); wait > 0 {
 			return wait, true
 		}
-		heap.Pop(&q.later)
-		delete(q.delayed, first.key)
+		queueTake(q, first)
 		queueAddReady(q, first.key, q.tenant(first.key), first.priority)
 	}
 	return 0, false
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
-func (q *queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
+func (q *Queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed {
 		if key, tenant, priority, ok := q.ready.Pop(); ok {
-			q.working[key] = &worked{tenant: tenant}
+			q.working[key] = &worked{tenant: tenant, priority: priority}
 			q.metrics.Started(key)
 			return key, priority, false
 		}
@@ -259,13 +280,13 @@ func (q *queue[T]) GetWithPriority() (key T, priority int, shutdown bool) {
 }
 
 // Get implements workqueue.TypedInterface.
-func (q *queue[T]) Get() (key T, shutdown bool) {
+func (q *Queue[T]) Get() (key T, shutdown bool) {
 	key, _, shutdown = q.GetWithPriority()
 	return key, shutdown
 }
 
 // Done implements workqueue.TypedInterface.
-func (q *queue[T]) Done(key T) {
+func (q *Queue[T]) Done(key T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.working[key]
@@ -276,22 +297,89 @@ func (q *queue[T]) Done(key T) {
 	q.metrics.Done(key)
 	if w.again {
 		q.again--
-		q.ready.Push(key, w.tenant, w.priority)
+		q.ready.Push(key, w.tenant, w.next)
 	}
-	q.ready.Release(w.tenant)
+	if !w.claimed {
+		q.ready.Release(w.tenant)
+	}
 	if q.ready.Eligible() {
 		q.wait.Signal()
 	}
 }
 
+// Claim has the caller work on a key, as GetWithPriority does, until Done. It takes no worker. It reports false for a key that is in the queue
+// or that a worker has.
+func (q *Queue[T]) Claim(key T) bool {
+	tenant := q.tenant(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, ready := q.ready.Priority(key)
+	if q.closed || ready || q.working[key] != nil || q.delayed[key] != nil {
+		return false
+	}
+	q.working[key] = &worked{tenant: tenant, claimed: true}
+	q.metrics.Started(key)
+	return true
+}
+
+// Requeue makes a key that a worker has wait, with the priority with which it was handed out.
+func (q *Queue[T]) Requeue(key T, after time.Duration, wait Wait) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w := q.working[key]; w != nil && !q.closed {
+		if wait == WaitRetry {
+			q.metrics.Retried()
+		}
+		queueAddLater(q, key, w.priority, q.clock.Now().Add(after), wait)
+	}
+}
+
+// Wake makes the keys ready that wait for a change that concerns them. Those that a worker has come again: what they are about to wait for may
+// have happened already.
+func (q *Queue[T]) Wake(concerned func(T) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for key, w := range q.working {
+		if !w.again && concerned(key) {
+			queueRepeat(q, key, w, w.priority)
+		}
+	}
+	for key, d := range q.delayed {
+		if d.wait == WaitChange && concerned(key) {
+			queueTake(q, d)
+			queueAddReady(q, key, q.tenant(key), d.priority)
+		}
+	}
+}
+
+// Waits reports whether a key waits for a change.
+func (q *Queue[T]) Waits(key T) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	d := q.delayed[key]
+	return d != nil && d.wait == WaitChange
+}
+
+// Waiting returns the number of keys that wait for something.
+func (q *Queue[T]) Waiting(wait Wait) (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range q.delayed {
+		if d.wait == wait {
+			n++
+		}
+	}
+	return n
+}
+
 // Add implements workqueue.TypedInterface.
-func (q *queue[T]) Add(key T) { queueAdd(q, key, 0, 0) }
+func (q *Queue[T]) Add(key T) { queueAdd(q, key, 0, 0, WaitTime) }
 
 // AddAfter implements workqueue.TypedDelayingInterface.
-func (q *queue[T]) AddAfter(key T, after time.Duration) { queueAdd(q, key, 0, after) }
+func (q *Queue[T]) AddAfter(key T, after time.Duration) { queueAdd(q, key, 0, after, WaitTime) }
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *queue[T]) AddRateLimited(key T) { queueAdd(q, key, 0, q.limiter.limiter.When(key)) }
+func (q *Queue[T]) AddRateLimited(key T) { queueAdd(q, key, 0, q.limiter.limiter.When(key), WaitRetry) }
 
 // limiter has the methods of a queue that are those of its rate limiter.
 type limiter[T comparable] struct {
@@ -305,21 +393,21 @@ func (l limiter[T]) Forget(key T) { l.limiter.Forget(key) }
 func (l limiter[T]) NumRequeues(key T) int { return l.limiter.NumRequeues(key) }
 
 // Len implements workqueue.TypedInterface: keys that wait for their time are not counted.
-func (q *queue[T]) Len() int {
+func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ready.Len() + q.again
 }
 
 // ShuttingDown implements workqueue.TypedInterface.
-func (q *queue[T]) ShuttingDown() bool {
+func (q *Queue[T]) ShuttingDown() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.closed
 }
 
 // ShutDown implements workqueue.TypedInterface. What is ready is not handed out any more.
-func (q *queue[T]) ShutDown() {
+func (q *Queue[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.closed {
@@ -330,7 +418,7 @@ func (q *queue[T]) ShutDown() {
 }
 
 // ShutDownWithDrain implements workqueue.TypedInterface. It does not drain, as the queue of controller-runtime does not.
-func (q *queue[T]) ShutDownWithDrain() { q.ShutDown() }
+func (q *Queue[T]) ShutDownWithDrain() { q.ShutDown() }
 
 // Run hands the keys of a queue to workers that run fn, as Work does, until ctx ends.
 func Run[T comparable](ctx context.Context, q priorityqueue.PriorityQueue[T], workers int, fn func(context.Context, T) (time.Duration, error)) {

@@ -175,9 +175,9 @@ func TestTurns_ShortRequestsPassLongOnes(t *testing.T) {
 }
 
 // testQueue is a queue of keys whose tenant is the namespace.
-func testQueue(t *testing.T, name string, workers int, c clock.WithTicker) *queue[types.NamespacedName] {
+func testQueue(t *testing.T, name string, workers int, c clock.WithTicker) *Queue[types.NamespacedName] {
 	t.Helper()
-	q := NewQueue(QueueOptions[types.NamespacedName]{Name: name, Workers: workers, Tenant: tenantOf, Clock: c}).(*queue[types.NamespacedName])
+	q := NewQueue(QueueOptions[types.NamespacedName]{Name: name, Workers: workers, Tenant: tenantOf, Clock: c})
 	t.Cleanup(q.ShutDown)
 	return q
 }
@@ -186,7 +186,7 @@ func in(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-func wantKey(t *testing.T, q *queue[types.NamespacedName], want types.NamespacedName, wantPriority int) {
+func wantKey(t *testing.T, q *Queue[types.NamespacedName], want types.NamespacedName, wantPriority int) {
 	t.Helper()
 	if q.Len() == 0 {
 		t.Fatalf("nothing is ready, want %v", want)

@@ -128,7 +128,7 @@ func Strategic(value any) client.Patch { return body{types.StrategicMergePatchTy
 
 // Metadata returns a JSON merge patch of metadata alone. It applies only to the
 // object with this uid, and, unless resourceVersion is empty, to this version.
-func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {
+func Metadata(change map[string]any, uid types.UID, resourceVersion string) client.Patch {
 	metadata := map[string]any{}
 	maps.Copy(metadata, change)
 	if uid != "" {
@@ -137,11 +137,7 @@ func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]b
 	if resourceVersion != "" {
 		metadata["resourceVersion"] = resourceVersion
 	}
-	data, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return nil, fmt.Errorf("encoding a change of metadata: %w", err)
-	}
-	return data, nil
+	return Merge(map[string]any{"metadata": metadata})
 }
 
 type operation struct {

@@ -66,7 +66,7 @@ func TestMetadata(t *testing.T) {
 		`{"metadata":{"labels":{"a":null},"uid":"u"}}`:                       {uid: "u"},
 		`{"metadata":{"labels":{"a":null},"resourceVersion":"3","uid":"u"}}`: {uid: "u", version: "3"},
 	} {
-		got, err := Metadata(map[string]any{"labels": map[string]*string{"a": nil}}, types.UID(tc.uid), tc.version)
+		got, err := Metadata(map[string]any{"labels": map[string]*string{"a": nil}}, types.UID(tc.uid), tc.version).Data(nil)
 		if err != nil || string(got) != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
 		}

@@ -35,7 +35,7 @@ func (e *Direct) Evict(ctx context.Context, s *scope.Binding, binding workv1alph
 
 // evict is Direct.Evict of a binding that has the tasks.
 func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
-	if !b.owned || !claim(s.queue, keyOf(b)) {
+	if !b.owned || !s.queue.Claim(keyOf(b)) {
 		return false, nil
 	}
 	return s.direct(ctx, b, func(d *core.Decision) (known, error) {
@@ -96,7 +96,7 @@ func (s *scheduler) confirmCreated(ctx context.Context, b known) (known, bool, e
 // not as it was given.
 func (s *scheduler) direct(ctx context.Context, b known, write func(*core.Decision) (known, error)) (bool, error) {
 	k, before, isNew, result := keyOf(b), b.GetSpec().Clusters, b.GetResourceVersion() == "", finished
-	defer func() { s.queue.Done(k, result) }()
+	defer func() { s.queue.Finish(k, result) }()
 	defer s.peers.lock(b)()
 	need, err := s.needs.of(ctx, b)
 	if err != nil || !need.Due() {

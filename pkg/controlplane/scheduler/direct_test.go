@@ -85,17 +85,20 @@ func (b *bench) update(binding workv1alpha2.Binding) {
 func TestQueue_PushAfterAddsOnlyWhatIsNotThere(t *testing.T) {
 	q, c := newTestQueue()
 	q.PushAfter(named("a"), 0, 3*time.Second)
-	pending(t, q, 0, 1, 0)
+	pending(t, q, 0, 0, 0)
 	c.Step(3 * time.Second)
 	q.Sweep()
 	pop(t, q, "a")
 	q.PushAfter(named("a"), 0, 3*time.Second) // it is being handled
-	q.Done(named("a"), finished)
+	q.Finish(named("a"), finished)
+	pending(t, q, 0, 0, 0)
+	c.Step(3 * time.Second)
+	q.Sweep()
 	pending(t, q, 1, 0, 0)
 	q.PushAfter(named("a"), 0, 3*time.Second)
 	pending(t, q, 1, 0, 0)
 	pop(t, q, "a")
-	q.Done(named("a"), parked)
+	q.Finish(named("a"), parked)
 	q.PushAfter(named("a"), 0, 3*time.Second) // a cluster that it left may take it again
 	pending(t, q, 1, 0, 0)
 }
@@ -197,16 +200,18 @@ func TestEvictions_OneAtATime(t *testing.T) {
 	b, binding, spec := evicting(t, sc, 10)
 	k := keyOf(binding)
 	b.queue.Push(k, 0)
-	if got, ok := b.queue.Pop(); !ok || got != k {
+	if got, shutdown := b.queue.Get(); shutdown || got != k {
 		t.Fatalf("popped %v", got)
 	}
 	if done, err := b.evictions().Evict(t.Context(), sc, binding, spec); done || err != nil || len(b.writes) > 0 {
 		t.Errorf("%v %v: %v", done, err, b.writes)
 	}
-	b.queue.Done(k, finished)
+	b.queue.Finish(k, finished)
 	b.refuse = func(string) error { // others change it during the eviction
 		b.queue.Push(k, 0)
-		pending(t, b.queue, 0, 0, 0)
+		if b.queue.Claim(k) {
+			t.Error("it is handed out to two")
+		}
 		return nil
 	}
 	if done, err := b.evictions().Evict(t.Context(), sc, binding, spec); !done || err != nil {
@@ -345,7 +350,7 @@ func TestCreate_LeavesItToTheCaller(t *testing.T) {
 		"suspended": func(_ *bench, b workv1alpha2.Binding) {
 			b.GetSpec().Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 		},
-		"others wait":               func(x *bench, _ workv1alpha2.Binding) { x.queue.bucket = nil; x.queue.Push(named("other"), 0) },
+		"others wait":               func(x *bench, _ workv1alpha2.Binding) { x.queue.fifo = false; x.queue.Push(named("other"), 0) },
 		"the API server refuses it": func(_ *bench, b workv1alpha2.Binding) { b.SetResourceVersion("1") },
 		"estimators": func(x *bench, _ workv1alpha2.Binding) {
 			x.decider.estimates = func(context.Context, *core.Request, []*framework.Cluster) map[string]core.Estimate { panic("called") }

@@ -48,7 +48,6 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 // registerQueue adds the metrics of a queue, before it is used.
 func registerQueue(r prometheus.Registerer, q *queue) {
-	q.metrics = sharedmetrics.NewWorkQueue(r, "scheduler", q.clock)
 	gauge := func(name string, of func(active, backoff, unschedulable int) int) {
 		g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Subsystem: "scheduler", Name: "pending_bindings", Help: "Bindings that wait, by queue.",

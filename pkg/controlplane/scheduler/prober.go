@@ -72,7 +72,7 @@ func (p *prober) due() []key {
 	for k, l := range p.lacking {
 		switch {
 		case p.clock.Since(l.called) < probeInterval:
-		case p.queue.Parked(k):
+		case p.queue.Waits(k):
 			out = append(out, k)
 		default:
 			delete(p.lacking, k)

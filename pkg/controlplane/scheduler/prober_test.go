@@ -72,7 +72,8 @@ func TestProber_LimitsCallsAndTakesTurns(t *testing.T) {
 	for i := range number - 1 {
 		k := named(fmt.Sprint(i))
 		b.bindings.byKey[k] = waiting
-		b.queue.waiting[k] = &item{key: k, parked: true}
+		b.queue.Claim(k)
+		b.queue.Finish(k, parked)
 		b.prober.record(k, map[string]core.Estimate{"m1": {Replicas: 2}})
 	}
 	b.decider.estimates = func(_ context.Context, _ *core.Request, _ []*framework.Cluster) map[string]core.Estimate {

@@ -13,7 +13,9 @@ func named(n string) key { return key{Namespace: "ns", Name: n} }
 
 func newTestQueue() (*queue, *clocktesting.FakeClock) {
 	c := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	return newQueue(c, 20), c
+	o := NewOptions()
+	o.Workers = 20
+	return newQueue(o, c, nil), c
 }
 
 func pop(t *testing.T, q *queue, want string) {
@@ -21,7 +23,7 @@ func pop(t *testing.T, q *queue, want string) {
 	if active, _, _ := q.Pending(); active == 0 {
 		t.Fatalf("nothing to pop, want %s", want)
 	}
-	if got, ok := q.Pop(); !ok || got != named(want) {
+	if got, shutdown := q.Get(); shutdown || got != named(want) {
 		t.Fatalf("popped %v, want %s", got, want)
 	}
 }
@@ -60,11 +62,13 @@ func TestQueue_PushedWhileWorkedOnComesAgain(t *testing.T) {
 	q.Push(named("a"), 0)
 	pop(t, q, "a")
 	q.Push(named("a"), 0)
-	pending(t, q, 0, 0, 0)
-	q.Done(named("a"), parked)
+	if q.Claim(named("a")) {
+		t.Error("it is handed out to two")
+	}
+	q.Finish(named("a"), parked)
 	pending(t, q, 1, 0, 0)
 	pop(t, q, "a")
-	q.Done(named("a"), finished)
+	q.Finish(named("a"), finished)
 	pending(t, q, 0, 0, 0)
 }
 
@@ -73,7 +77,7 @@ func TestQueue_BackoffGrowsToTenSeconds(t *testing.T) {
 	q.Push(named("a"), 0)
 	for _, seconds := range []int{1, 2, 4, 8, 10, 10} {
 		pop(t, q, "a")
-		q.Done(named("a"), failed)
+		q.Finish(named("a"), failed)
 		c.Step(time.Duration(seconds)*time.Second - time.Millisecond)
 		q.Sweep()
 		pending(t, q, 0, 1, 0)
@@ -88,11 +92,11 @@ func TestQueue_AFreshPushEndsTheWait(t *testing.T) {
 		q, c := newTestQueue()
 		q.Push(named("a"), 0)
 		pop(t, q, "a")
-		q.Done(named("a"), o)
+		q.Finish(named("a"), o)
 		q.Push(named("a"), 0)
 		pending(t, q, 1, 0, 0)
 		pop(t, q, "a")
-		q.Done(named("a"), failed)
+		q.Finish(named("a"), failed)
 		c.Step(time.Second)
 		q.Sweep()
 		pending(t, q, 1, 0, 0)
@@ -104,7 +108,7 @@ func TestQueue_UnschedulableWaitsFiveMinutesOrForAChange(t *testing.T) {
 	for _, n := range []string{"a", "b"} {
 		q.Push(named(n), 0)
 		pop(t, q, n)
-		q.Done(named(n), parked)
+		q.Finish(named(n), parked)
 	}
 	pending(t, q, 0, 0, 2)
 	q.Wake(func(k key) bool { return k == named("b") })
@@ -117,36 +121,25 @@ func TestQueue_UnschedulableWaitsFiveMinutesOrForAChange(t *testing.T) {
 	pending(t, q, 1, 0, 0)
 }
 
-func TestQueue_ClosedEndsPop(t *testing.T) {
-	q, _ := newTestQueue()
-	done := make(chan bool)
-	go func() {
-		_, ok := q.Pop()
-		done <- ok
-	}()
-	q.Close()
-	if <-done {
-		t.Error("popped from a closed queue")
-	}
-}
-
 func TestQueue_NamespacesTakeTurns(t *testing.T) {
-	q := newQueue(clocktesting.NewFakeClock(time.Unix(1000, 0)), 3)
+	o := NewOptions()
+	o.Workers = 3
+	q := newQueue(o, clocktesting.NewFakeClock(time.Unix(1000, 0)), nil)
 	for i := range 100 {
 		q.Push(key{"flood", strconv.Itoa(i)}, 1000)
 	}
 	q.Push(key{"other", "a"}, 0)
 	var first []key
 	for range 3 {
-		k, _ := q.Pop()
+		k, _ := q.Get()
 		first = append(first, k)
 	}
 	want := []key{{"flood", "0"}, {"flood", "1"}, {"other", "a"}}
 	if !slices.Equal(first, want) {
 		t.Errorf("the workers have %v, want %v", first, want)
 	}
-	q.Done(key{"flood", "0"}, failed)
-	if k, _ := q.Pop(); k != (key{"flood", "2"}) {
+	q.Finish(key{"flood", "0"}, failed)
+	if k, _ := q.Get(); k != (key{"flood", "2"}) {
 		t.Errorf("the worker that is free has %v", k)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,6 +34,8 @@ type deps struct {
 	events  record.EventRecorder
 	clock   clock.WithTicker
 	metrics *metrics
+	// registry is for the metrics of the queue; nil for none.
+	registry prometheus.Registerer
 }
 
 // scheduler is the shell around the core: it takes a binding off the queue, finds
@@ -69,7 +72,7 @@ func newScheduler(o *Options, d deps) (*scheduler, error) {
 	clusters := &clusters{facts: framework.Facts{ResourceModels: o.Gates.Enabled(gates.CustomizedClusterResourceModeling)}}
 	assumed := &assumptions{enabled: o.Gates.Enabled(gates.SchedulingOvercommitProtection), clock: d.clock}
 	s := &scheduler{
-		clock: d.clock, metrics: d.metrics, queue: o.queue(d.clock), bindings: newBindings(o.SchedulerName, d.clock),
+		clock: d.clock, metrics: d.metrics, queue: newQueue(o, d.clock, d.registry), bindings: newBindings(o.SchedulerName, d.clock),
 		recorder: &recorder{events: d.events, mode: o.Events},
 	}
 	s.needs = &needs{schedulerName: o.SchedulerName, clusters: clusters, live: d.live, multiplePodTemplates: multiplePodTemplates}
@@ -94,15 +97,15 @@ func newScheduler(o *Options, d deps) (*scheduler, error) {
 // work schedules bindings until the queue is closed.
 func (s *scheduler) work(ctx context.Context) {
 	for {
-		k, ok := s.queue.Pop()
-		if !ok {
+		k, shutdown := s.queue.Get()
+		if shutdown {
 			return
 		}
 		o := s.handle(ctx, k)
 		if o != finished && o != delayed {
 			s.metrics.incoming.WithLabelValues(eventFailure).Inc()
 		}
-		s.queue.Done(k, o)
+		s.queue.Finish(k, o)
 	}
 }
 

@@ -6,9 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +33,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	}
 	s, err := newScheduler(o, deps{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorderFor(o.SchedulerName),
-		clock: clock.RealClock{}, metrics: newMetrics(ctrlmetrics.Registry),
+		clock: clock.RealClock{}, metrics: newMetrics(ctrlmetrics.Registry), registry: ctrlmetrics.Registry,
 	})
 	if err != nil {
 		return err
@@ -60,17 +58,6 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the scheduler: %w", err)
 	}
 	return nil
-}
-
-// queue returns the queue that the gates select: by priority, or first come
-// first served with rate-limited retries.
-func (o *Options) queue(c clock.WithTicker) *queue {
-	q := newQueue(c, o.Workers)
-	if l := &o.RateLimiter; !o.Gates.Enabled(gates.PriorityBasedScheduling) {
-		q.base, q.longest = l.BaseDelay, l.MaxDelay
-		q.bucket = &workqueue.TypedBucketRateLimiter[key]{Limiter: rate.NewLimiter(rate.Limit(l.QPS), l.BucketSize)}
-	}
-	return q
 }
 
 // runner runs a scheduler once it leads.
@@ -116,10 +103,7 @@ func (r *runner) Start(ctx context.Context) error {
 		return nil // stopped before everything was seen
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		r.repeat(ctx, queueSweep, r.scheduler.queue.Sweep)
-		r.scheduler.queue.Close()
-	})
+	context.AfterFunc(ctx, r.scheduler.queue.ShutDown)
 	wg.Go(func() { r.repeat(ctx, sweepPeriod, r.scheduler.observer.sweep) })
 	wg.Go(func() { r.repeat(ctx, sweepPeriod, func() { r.scheduler.prober.pass(ctx) }) })
 	if r.direct != nil {

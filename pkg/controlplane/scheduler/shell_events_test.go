@@ -53,7 +53,7 @@ func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
 		if active, _, _ := b.queue.Pending(); active == 0 {
 			break
 		}
-		k, _ := b.queue.Pop()
+		k, _ := b.queue.Get()
 		got = append(got, k.Name)
 	}
 	if diff := cmp.Diff(map[string]bool{"divided-and-waiting": true, "duplicated-here": true}, setOf(got)); diff != "" {
@@ -150,11 +150,11 @@ func TestShell_RoomThatComesDuringADecision(t *testing.T) {
 	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 2), true)
 	b.see(sc)
-	k, _ := b.queue.Pop()
+	k, _ := b.queue.Get()
 	o := b.handle(t.Context(), k)
 	b.observer.clusterChanged(cluster("m1", 9), false)
 	b.observer.wake()
-	b.queue.Done(k, o)
+	b.queue.Finish(k, o)
 	b.runQueue()
 	if got := b.see(sc).GetSpec().Clusters; len(got) != 1 {
 		t.Errorf("got %v: %s", got, condition(b.see(sc)))

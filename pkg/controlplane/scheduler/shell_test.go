@@ -148,8 +148,8 @@ func (b *bench) runQueue() []string {
 		if active, _, _ := b.queue.Pending(); active == 0 {
 			return b.writes
 		}
-		k, _ := b.queue.Pop()
-		b.queue.Done(k, b.handle(b.Context(), k))
+		k, _ := b.queue.Get()
+		b.queue.Finish(k, b.handle(b.Context(), k))
 	}
 	b.Fatal("the queue does not become empty")
 	return nil
@@ -263,8 +263,8 @@ func TestShell_TheStatusFollowsTheTargets(t *testing.T) {
 						}
 						return nil
 					}
-					k, _ := b.queue.Pop()
-					b.queue.Done(k, b.handle(t.Context(), k))
+					k, _ := b.queue.Get()
+					b.queue.Finish(k, b.handle(t.Context(), k))
 					if b.refuse = nil; kinds(b.writes) != "spec status" {
 						t.Fatalf("wrote %v", b.writes)
 					}

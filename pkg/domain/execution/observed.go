@@ -132,13 +132,3 @@ func Observe(in Interpreter, gvk schema.GroupVersionKind, key types.NamespacedNa
 	}
 	return out, events, nil
 }
-
-// Change is what a status is going to be.
-type Change int
-
-// The changes.
-const (
-	Stable   Change = iota // no further change is expected
-	Failed                 // an object was not applied; a retry may succeed
-	Unstable               // objects are not healthy yet
-)

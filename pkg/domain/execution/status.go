@@ -122,15 +122,15 @@ func SetConditions(work *workv1alpha1.Work, status *workv1alpha1.WorkStatus, res
 
 // SetObjects sets the status of the objects and the condition Interpreted. It returns
 // whether the status is stable.
-func SetObjects(status *workv1alpha1.WorkStatus, objects []Object, now time.Time) Change {
+func SetObjects(status *workv1alpha1.WorkStatus, objects []Object, now time.Time) bool {
 	status.ManifestStatuses = manifestStatuses(objects, status.ManifestStatuses)
 	setInterpreted(status, objects, now)
 	for i := range objects {
 		if !objects[i].Healthy() {
-			return Unstable
+			return false
 		}
 	}
-	return Stable
+	return true
 }
 
 // setInterpreted sets or removes the condition Interpreted. Its message is the first

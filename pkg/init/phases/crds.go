@@ -2,14 +2,15 @@ package phases
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	apicrds "github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
@@ -97,8 +98,7 @@ func (e *establishing) check(ctx context.Context) error {
 		if !stuck {
 			continue
 		}
-		push := client.RawPatch(types.MergePatchType, []byte(unaccepted))
-		if err := e.client.Status().Patch(ctx, crd, push); err != nil {
+		if err := e.client.Status().Patch(ctx, crd, patch.Merge(json.RawMessage(unaccepted))); err != nil {
 			return fmt.Errorf("having the API server process %s again: %w", name, err)
 		}
 		e.since = e.now()

@@ -6,9 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -51,8 +51,8 @@ func labelNode(ctx context.Context, s *State) error {
 		return err
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:""}}}`, components.EtcdNodeLabel)
-	if err := s.Host.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	change := map[string]any{"labels": map[string]string{components.EtcdNodeLabel: ""}}
+	if err := s.Host.Patch(ctx, node, patch.Metadata(change, "", "")); err != nil {
 		return fmt.Errorf("labelling node %s for etcd: %w", name, err)
 	}
 	s.Outcome.Note("etcd keeps its data on node %s, in %s", name, s.Request.Etcd.DataPath)

@@ -10,12 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -201,7 +203,8 @@ func TestPolicy_Delay(t *testing.T) {
 		{"unless they fail", summary{progress: failed, moving: true}, at(0), at(0), time.Time{}, 1000, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := p.delay(&tc.summary, tc.now, times{dirty: tc.dirty, written: tc.written}, tc.limit); got != tc.want {
+			p.Stable = controllers.Debounce{Stable: tc.limit}
+			if got := p.delay(p.debouncer(), types.NamespacedName{}, &tc.summary, tc.now, times{dirty: tc.dirty, written: tc.written}); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
@@ -232,7 +235,8 @@ func TestPolicy_DelayOfWideBindings(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &summary{progress: tc.progress, items: make([]workv1alpha2.AggregatedStatusItem, tc.targets)}
-			if got, want := p.delay(s, tc.times.dirty, tc.times, tc.limit), tc.want.Sub(tc.times.dirty); got != want {
+			p.Stable = controllers.Debounce{Stable: tc.limit}
+			if got, want := p.delay(p.debouncer(), types.NamespacedName{}, s, tc.times.dirty, tc.times), tc.want.Sub(tc.times.dirty); got != want {
 				t.Errorf("got %d, want %d", got, want)
 			}
 		})

@@ -39,10 +39,10 @@ func (s *bindingState) observe(revision uint64, now time.Time) {
 
 // bindings writes the status of bindings when the Policy allows it.
 type bindings struct {
-	policy  Policy
-	clock   clock.PassiveClock
-	writer  *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
-	backlog controllers.Backlog[types.NamespacedName]
+	policy    Policy
+	debouncer *controllers.Debouncer[types.NamespacedName]
+	clock     clock.PassiveClock
+	writer    *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
 	// evictions is nil if no task ends here.
 	evictions *evictions
 	// confirm is Options.ConfirmCreated.
@@ -50,7 +50,8 @@ type bindings struct {
 }
 
 func newBindings(e *env.Env, o Options) *bindings {
-	return &bindings{policy: cmp.Or(o.Policy, DefaultPolicy()), confirm: o.ConfirmCreated, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+	policy := cmp.Or(o.Policy, DefaultPolicy())
+	return &bindings{policy: policy, debouncer: policy.debouncer(), confirm: o.ConfirmCreated, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,
 		// with the scheduler and the binding controller
@@ -100,16 +101,15 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	unchanged := same && sameConditions(before, &condition, sum.contested)
 	if unchanged && !sum.moving {
 		s.dirtySince = time.Time{}
-		if sum.progress == stable {
-			w.backlog.Done(key, now)
-		}
+		change, _ := w.policy.change(sum)
+		w.debouncer.Unchanged(key, change, now)
 		return result{}, nil
 	}
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 	}
 	t := times{dirty: s.dirtySince, changed: s.changed, written: s.written.At()}
-	if delay := w.policy.delay(sum, now, t, w.limit(key, sum.progress, now)); delay > 0 {
+	if delay := w.policy.delay(w.debouncer, key, sum, now, t); delay > 0 {
 		return result{delay: delay}, nil
 	}
 	if unchanged {
@@ -136,7 +136,7 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 		return result{}, err
 	}
 	s.dirtySince = time.Time{}
-	w.backlog.Publish(key)
+	w.debouncer.Publish(key)
 	return result{wrote: wrote, items: !same, completed: completed}, nil
 }
 
@@ -148,19 +148,6 @@ func (w *bindings) endEvictions(ctx context.Context, binding workv1alpha2.Bindin
 	return w.evictions.end(ctx, binding, eviction.GracefulFacts{Now: now, Status: &workv1alpha2.ResourceBindingStatus{
 		SchedulerObservedGeneration: binding.GetStatus().SchedulerObservedGeneration, AggregatedStatus: sum.items,
 	}})
-}
-
-// limit returns how long the objects of a binding may take to become healthy.
-func (w *bindings) limit(key types.NamespacedName, p progress, now time.Time) time.Duration {
-	switch p {
-	case unstable, pending, unreported:
-		return w.backlog.Wait(key, now, w.policy.Stable)
-	case stable:
-		w.backlog.Done(key, now)
-	case failed:
-		w.backlog.Forget(key)
-	}
-	return 0
 }
 
 // sameConditions reports whether a status has the condition FullyApplied, and Contested with a message, or not if that is empty.

@@ -304,7 +304,7 @@ func TestReconcile_DeletedBinding(t *testing.T) {
 	b.want(time.Second)
 	b.delete()
 	b.want(0)
-	if _, ok := b.r.states.Get(b.key); ok || b.r.bindings.backlog.Len() != 0 {
+	if _, ok := b.r.states.Get(b.key); ok || b.r.bindings.debouncer.Len() != 0 {
 		t.Error("something is remembered")
 	}
 }

@@ -67,7 +67,7 @@ func (r *reconciler) end(ctx context.Context, key types.NamespacedName, binding 
 	if err := r.reset(ctx, key, s); err != nil {
 		return err
 	}
-	r.bindings.backlog.Forget(key)
+	r.bindings.debouncer.Forget(key)
 	if binding.GetDeletionTimestamp() == nil {
 		r.states.Delete(key)
 		return nil

@@ -3,6 +3,8 @@ package bindingstatus
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 )
 
@@ -64,25 +66,32 @@ type times struct {
 	dirty, changed, written time.Time
 }
 
-// delay returns how long a status waits where objects get limit to become healthy.
-func (p Policy) delay(s *summary, now time.Time, t times, limit time.Duration) time.Duration {
-	due := t.dirty
+// debouncer returns what decides about bindings with few targets.
+func (p Policy) debouncer() *controllers.Debouncer[types.NamespacedName] {
+	return &controllers.Debouncer[types.NamespacedName]{Failure: p.Failure, Stable: p.Stable, Interval: p.Interval}
+}
+
+// change returns what a status is going to be, and how much longer it waits than an unstable one.
+func (p Policy) change(s *summary) (c controllers.Change, extra time.Duration) {
 	switch s.progress {
-	case failed:
-		due = t.dirty.Add(p.Failure)
-	case unstable:
-		due = t.dirty.Add(limit)
-	case pending, unreported:
-		due = t.dirty.Add(limit + p.Pending)
 	case stable:
+	case failed:
+		return controllers.Failed, 0
+	case unstable:
+		c = controllers.Unstable
+	case pending, unreported:
+		c, extra = controllers.Unstable, p.Pending
 	}
-	if s.moving && s.progress != failed {
-		due = t.dirty.Add(limit + max(p.Pending, p.Moving))
+	if s.moving {
+		extra = max(p.Pending, p.Moving)
 	}
-	if next := t.written.Add(p.Interval); next.After(due) {
-		due = next
-	}
-	return max(0, p.wide(s, due, t).Sub(now))
+	return c, extra
+}
+
+// delay returns how long a status waits.
+func (p Policy) delay(d *controllers.Debouncer[types.NamespacedName], key types.NamespacedName, s *summary, now time.Time, t times) time.Duration {
+	c, extra := p.change(s)
+	return max(0, p.wide(s, d.Due(key, c, extra, t.dirty, t.written, now), t).Sub(now))
 }
 
 // wide returns when a status is due that is due at that time if its binding has few targets.

@@ -50,9 +50,9 @@ func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, chan
 	if err != nil {
 		return nil, err
 	}
-	data, err := patch.Metadata(change.Metadata(), obj.GetUID(), resourceVersion)
+	data, err := patch.Metadata(change.Metadata(), obj.GetUID(), resourceVersion).Data(nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encoding a patch: %w", err)
 	}
 	written, err := client.Namespace(obj.GetNamespace()).
 		Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{})
@@ -177,11 +177,7 @@ func (c *claims) dropFromBinding(ctx context.Context, binding workv1alpha2.Bindi
 	if change.Empty() {
 		return nil
 	}
-	data, err := patch.Metadata(change.Metadata(), binding.GetUID(), binding.GetResourceVersion())
-	if err != nil {
-		return err
-	}
-	if err := c.client.Patch(ctx, binding, client.RawPatch(types.MergePatchType, data)); err != nil {
+	if err := c.client.Patch(ctx, binding, patch.Metadata(change.Metadata(), binding.GetUID(), binding.GetResourceVersion())); err != nil {
 		return fmt.Errorf("taking the claim off binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
 	}
 	return nil

@@ -44,7 +44,7 @@ type runner struct {
 	*Controller
 	cluster, namespace string
 	rules              Interpreter
-	debouncer          debouncer
+	debouncer          *controllers.Debouncer[string]
 
 	ctx     context.Context //nolint:containedctx // the life of the workers and of what is observed
 	cancel  context.CancelFunc
@@ -63,7 +63,7 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	log := ctrllog.FromContext(ctx).WithName(Name).WithValues("Cluster", klog.KRef("", cluster))
 	r := &runner{
 		Controller: c, cluster: cluster, namespace: names.ExecutionNamespace(cluster), rules: c.interpreter(cluster),
-		debouncer: debouncer{policy: c.deps.Policy.complete()}, works: map[string]*workState{}, kinds: map[schema.GroupVersionResource]*kind{},
+		debouncer: newDebouncer(), works: map[string]*workState{}, kinds: map[schema.GroupVersionResource]*kind{},
 	}
 	r.ctx, r.cancel = context.WithCancel(ctrllog.IntoContext(ctx, log))
 	tenant := bindingworks.Tenant(ctx, c.client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel)
@@ -127,7 +127,7 @@ func (r *runner) state(work *workv1alpha1.Work) *workState {
 // forget drops the state of a Work.
 func (r *runner) forget(work string) {
 	r.deps.Stuck.clear(r.cluster, work)
-	r.debouncer.forget(work)
+	r.debouncer.Forget(work)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.releaseLocked(work, r.works[work])

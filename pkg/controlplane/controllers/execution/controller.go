@@ -73,8 +73,6 @@ type Deps struct {
 	// Workers is half the number of Works of a cluster that are reconciled at a time:
 	// while objects of some are applied, others have their status written. Default 5.
 	Workers int
-	// Policy bounds the delay of writes of the status.
-	Policy Policy
 	// Retry bounds the delay of retries. Default 5 ms and 30 s; those of a cluster that
 	// becomes Ready, or serves other types, end at once.
 	Retry controllers.Retry

@@ -165,11 +165,8 @@ func (r *runner) answer(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	data, err := patch.Metadata(map[string]any{"annotations": map[string]string{workv1alpha2.WantedAnnotation: strconv.FormatBool(wanted)}}, t.work.UID, "")
-	if err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(r.client.Patch(ctx, patch.Named(t.work), client.RawPatch(types.MergePatchType, data)))
+	change := map[string]any{"annotations": map[string]string{workv1alpha2.WantedAnnotation: strconv.FormatBool(wanted)}}
+	return client.IgnoreNotFound(r.client.Patch(ctx, patch.Named(t.work), patch.Metadata(change, t.work.UID, "")))
 }
 
 // wanted reports whether the binding of a Work wants it: somebody else deleted the Work. The cache is asked first, because bindings delete most
@@ -233,11 +230,7 @@ func (f *finalizer) remove(ctx context.Context, work *workv1alpha1.Work) error {
 // write sets the finalizers of a version of a Work. Agents that other tools registered may update Works, but not patch them.
 func (f *finalizer) write(ctx context.Context, work *workv1alpha1.Work, finalizers []string) error {
 	if !f.updateOnly.Load() {
-		data, err := patch.Metadata(map[string]any{"finalizers": finalizers}, work.UID, work.ResourceVersion)
-		if err != nil {
-			return err
-		}
-		err = f.client.Patch(ctx, patch.Named(work), client.RawPatch(types.MergePatchType, data))
+		err := f.client.Patch(ctx, patch.Named(work), patch.Metadata(map[string]any{"finalizers": finalizers}, work.UID, work.ResourceVersion))
 		if !apierrors.IsForbidden(err) {
 			return err
 		}

@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +28,7 @@ func (r *runner) report(ctx context.Context, t *turn) error {
 	change, err := r.describe(t, after, now)
 	if equality.Semantic.DeepEqual(before, after) {
 		s.dirtySince = time.Time{}
-		r.debouncer.unchanged(t.work.Name, change, now)
+		r.debouncer.Unchanged(t.work.Name, change, now)
 		return err
 	}
 	if s.dirtySince.IsZero() {
@@ -37,11 +36,11 @@ func (r *runner) report(ctx context.Context, t *turn) error {
 	}
 	switch {
 	case execution.Transitioned(before, after, workv1alpha1.WorkDispatching):
-		change = execution.Stable
+		change = controllers.Stable
 	case t.result != nil && t.result.Err != nil:
-		change = execution.Failed
+		change = controllers.Failed
 	}
-	if wait := r.debouncer.delay(t.work.Name, change, now, s.dirtySince, s.written.At()); wait > 0 {
+	if wait := r.debouncer.Due(t.work.Name, change, 0, s.dirtySince, s.written.At(), now).Sub(now); wait > 0 {
 		t.again = controllers.Earliest(t.again, wait)
 		return err
 	}
@@ -50,14 +49,14 @@ func (r *runner) report(ctx context.Context, t *turn) error {
 		return errors.Join(err, writeErr)
 	}
 	s.dirtySince = time.Time{}
-	r.debouncer.backlog.Publish(t.work.Name)
+	r.debouncer.Publish(t.work.Name)
 	r.publish(t, before, after)
 	t.again = controllers.Earliest(t.again, status.WrittenTTL) // to detect that the write was undone by a restore
 	return err
 }
 
 // describe sets the status of a Work, and returns whether it is stable.
-func (r *runner) describe(t *turn, status *workv1alpha1.WorkStatus, now time.Time) (change execution.Change, err error) {
+func (r *runner) describe(t *turn, status *workv1alpha1.WorkStatus, now time.Time) (change controllers.Change, err error) {
 	var res *execution.Result
 	if t.result != nil {
 		res = &t.result.Result
@@ -66,10 +65,13 @@ func (r *runner) describe(t *turn, status *workv1alpha1.WorkStatus, now time.Tim
 	fields, ports := t.state.contested()
 	execution.SetContested(status, fields, ports, now)
 	if t.member == nil || !execution.IsApplied(status) || len(t.state.objects) == 0 {
-		return execution.Stable, nil
+		return controllers.Stable, nil
 	}
 	err = r.observe(t)
-	return execution.SetObjects(status, t.state.statusObjects(), now), err
+	if !execution.SetObjects(status, t.state.statusObjects(), now) {
+		change = controllers.Unstable
+	}
+	return change, err
 }
 
 // observe updates the status of the objects of a Work.
@@ -136,74 +138,10 @@ func (r *runner) reportRemoving(ctx context.Context, t *turn, reason, message st
 	return err
 }
 
-// Policy bounds the delay of writes of the status of Works. Each of them causes others.
-type Policy struct {
-	// Failure is the time that a failure must last. Default 250 ms.
-	Failure time.Duration
-	// Stable is the time that objects have to become healthy: at least 1 s, up to 10 s
-	// where they often need longer, and 200 ms up to 15 s more for each Work of the
-	// cluster that waits too.
-	Stable controllers.Debounce
-	// Interval is the least time between two writes. Default 250 ms.
-	Interval time.Duration
+// newDebouncer returns what delays the writes of the status of the Works of one cluster. Objects have at least 1 s to become healthy, up to 10 s where
+// they often need longer, and 200 ms up to 15 s more for each Work of the cluster that waits too.
+func newDebouncer() *controllers.Debouncer[string] {
+	return &controllers.Debouncer[string]{Failure: 250 * time.Millisecond, Interval: 250 * time.Millisecond, Stable: controllers.Debounce{
+		Stable: time.Second, StableMax: 10 * time.Second, PerWaiting: 200 * time.Millisecond, PerWaitingMax: 15 * time.Second,
+	}}
 }
-
-func (p Policy) complete() Policy {
-	p.Failure = cmp.Or(max(p.Failure, 0), 250*time.Millisecond)
-	p.Interval = cmp.Or(max(p.Interval, 0), 250*time.Millisecond)
-	if p.Stable == (controllers.Debounce{}) {
-		p.Stable = controllers.Debounce{
-			Stable: time.Second, StableMax: 10 * time.Second,
-			PerWaiting: 200 * time.Millisecond, PerWaitingMax: 15 * time.Second,
-		}
-	}
-	return p
-}
-
-// delay returns the time until a status is written that differs since dirty from what
-// was written at written. stable is the time that objects have to become healthy.
-func (p Policy) delay(c execution.Change, now, dirty, written time.Time, stable time.Duration) time.Duration {
-	due := dirty
-	switch c {
-	case execution.Failed:
-		due = dirty.Add(p.Failure)
-	case execution.Unstable:
-		due = dirty.Add(stable)
-	case execution.Stable:
-	}
-	if next := written.Add(p.Interval); next.After(due) {
-		due = next
-	}
-	return max(0, due.Sub(now))
-}
-
-// debouncer delays writes of the status of the Works of one cluster.
-type debouncer struct {
-	policy  Policy
-	backlog controllers.Backlog[string]
-}
-
-// delay returns the time until the status of a Work is written that differs since dirty from what was written at written. 0 means that it is
-// written now.
-func (d *debouncer) delay(work string, c execution.Change, now, dirty, written time.Time) time.Duration {
-	var stable time.Duration
-	switch c {
-	case execution.Unstable:
-		stable = d.backlog.Wait(work, now, d.policy.Stable)
-	case execution.Stable:
-		d.backlog.Done(work, now)
-	case execution.Failed:
-		d.backlog.Forget(work)
-	}
-	return d.policy.delay(c, now, dirty, written, stable)
-}
-
-// unchanged records that the status of a Work does not differ from what was written.
-func (d *debouncer) unchanged(work string, c execution.Change, now time.Time) {
-	if c == execution.Stable {
-		d.backlog.Done(work, now)
-	}
-}
-
-// forget drops what is known of a Work.
-func (d *debouncer) forget(work string) { d.backlog.Forget(work) }
