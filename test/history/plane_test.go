@@ -156,12 +156,14 @@ func (p *plane) start() {
 		store = planetest.Templates(p.T, mgr)
 		e := env.New(mgr)
 		e.Store, e.Interpreter, e.Gates = store, interpreter.New(), set
+		direct := *e
+		direct.Scheduler = scheduling.Direct
 		return errors.Join(
 			mgr.Add(store),
-			detector.Setup(ctx, e, scheduling.Direct.Create),
+			detector.Setup(ctx, &direct),
 			scheduler.Setup(ctx, mgr, scheduling),
 			binding.Setup(ctx, e),
-			bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true, ConfirmCreated: true}),
+			bindingstatus.Setup(ctx, &direct, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true}),
 			cluster.Setup(ctx, e, cluster.Options{LeavingPeriod: 20 * time.Millisecond}),
 			taintmanager.Setup(ctx, e, taintmanager.Options{Evict: true, Rate: p.rate}),
 			gracefuleviction.Setup(ctx, e, p.timeout),

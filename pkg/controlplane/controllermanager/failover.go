@@ -9,13 +9,11 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Failover configures when workloads leave clusters.
@@ -40,8 +38,6 @@ type Failover struct {
 	// Budget limits the evictions of the federation to a number of bindings per minute, such as "30", or to a share of all
 	// bindings, such as "10%". Default: no limit.
 	Budget string
-	// Schedule is what schedules evicted bindings in the same process, see taintmanager.Options. Optional.
-	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 }
 
 func newFailover() Failover {
@@ -98,6 +94,6 @@ func (s *setup) taintManager(ctx context.Context, e *env.Env) error {
 		return nil
 	}
 	return taintmanager.Setup(ctx, e, taintmanager.Options{
-		Evict: f.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(f.PurgeMode), Rate: f.Rate, Limits: s.limits, Schedule: f.Schedule,
+		Evict: f.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(f.PurgeMode), Rate: f.Rate, Limits: s.limits,
 	})
 }

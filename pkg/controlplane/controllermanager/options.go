@@ -15,7 +15,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
@@ -34,8 +33,8 @@ type Options struct {
 
 	env.Syncs
 
-	// CreateBinding creates bindings with their targets in the same process, see detector.CreateFunc. Optional.
-	CreateBinding detector.CreateFunc
+	// Scheduler is that of the same process. Optional.
+	Scheduler env.Scheduler
 
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member, once a
 	// value was given; until then the member's own fairness is relied on.

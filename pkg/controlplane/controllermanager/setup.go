@@ -93,7 +93,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 // controllers is the table of controllers, in the order in which they are added.
 func (s *setup) controllers() []controller {
 	return []controller{
-		{"detector", true, func(ctx context.Context, e *env.Env) error { return detector.Setup(ctx, e, s.options.CreateBinding) }},
+		{"detector", true, detector.Setup},
 		{"dependencies", true, gated(gates.PropagateDeps, dependencies.Setup)},
 		{"agentRights", true, agentrbac.Setup},
 		{"agentcsrapproving", false, func(ctx context.Context, e *env.Env) error {
@@ -197,7 +197,7 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 	}
 	e := env.New(mgr)
 	e.Retry, e.Events = controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay}, o.Events
-	e.Gates, e.Syncs, e.Interpreter = o.Gates, o.Syncs, interp
+	e.Gates, e.Syncs, e.Interpreter, e.Scheduler = o.Gates, o.Syncs, interp, o.Scheduler
 	e.Store = templates.New(templates.Config{Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces})
 	guard, limits, err := newLimits(e, o)
 	if err != nil {
@@ -227,7 +227,6 @@ func (s *setup) execution(ctx context.Context, e *env.Env) error {
 func (s *setup) bindingStatus(ctx context.Context, e *env.Env) error {
 	return bindingstatus.Setup(ctx, e, bindingstatus.Options{
 		Templates: e.Store, TemplateConditions: s.options.TemplateConditions, EndEvictions: s.options.Enabled("gracefulEviction"),
-		ConfirmCreated: s.options.CreateBinding != nil,
 	})
 }
 

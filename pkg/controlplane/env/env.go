@@ -22,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -46,6 +47,17 @@ type Env struct {
 	Store       *templates.Store
 	Interpreter Interpreter
 	Members     access.Members
+	// Scheduler schedules bindings in the same process. Default: none.
+	Scheduler Scheduler
+}
+
+// Scheduler schedules bindings that controllers create or evict, with one write of the binding instead of two. Each method reports whether it
+// wrote the binding; if it did not, the caller does, and the scheduler handles it as any other.
+type Scheduler interface {
+	// Create creates a binding with its targets. The error is that of a binding which exists already.
+	Create(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding) (bool, error)
+	// Evict writes a spec that lacks targets and has tasks for them, together with new targets.
+	Evict(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 }
 
 // Interpreter interprets templates.

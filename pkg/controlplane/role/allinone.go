@@ -87,7 +87,7 @@ func link(parts []named) {
 		case *instance[*scheduler.Options]:
 			i.options.Direct = direct
 		case *instance[*controllermanager.Options]:
-			i.options.Failover.Schedule, i.options.CreateBinding = direct.Evict, direct.Create
+			i.options.Scheduler = direct
 		case *instance[*metricsadapter.Options]:
 			i.options.WatchedSecrets = true
 		}

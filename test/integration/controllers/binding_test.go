@@ -143,7 +143,7 @@ func (p *bindingPlane) start() {
 		e.Store, e.Interpreter, e.Gates = store, interpreter.New(), gates.New(gates.PriorityBasedScheduling)
 		return errors.Join(
 			mgr.Add(store),
-			detector.Setup(ctx, e, nil), binding.Setup(ctx, e), namespacesync.Setup(ctx, e, namespaces), dependencies.Setup(ctx, e),
+			detector.Setup(ctx, e), binding.Setup(ctx, e), namespacesync.Setup(ctx, e, namespaces), dependencies.Setup(ctx, e),
 		)
 	})
 	p.must(store.WaitForSync(p.Context()))

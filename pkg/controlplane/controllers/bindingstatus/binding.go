@@ -45,13 +45,14 @@ type bindings struct {
 	writer    *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
 	// evictions is nil if no task ends here.
 	evictions *evictions
-	// confirm is Options.ConfirmCreated.
+	// confirm is set if bindings are created with their targets in this process: the first status has what the scheduler reports of these,
+	// too.
 	confirm bool
 }
 
 func newBindings(e *env.Env, o Options) *bindings {
 	policy := cmp.Or(o.Policy, DefaultPolicy())
-	return &bindings{policy: policy, debouncer: policy.debouncer(), confirm: o.ConfirmCreated, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+	return &bindings{policy: policy, debouncer: policy.debouncer(), confirm: e.Scheduler != nil, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,
 		// with the scheduler and the binding controller

@@ -95,17 +95,17 @@ func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 // is not in this process.
 func TestReconcile_ConfirmsWhatWasCreatedWithTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
-		options    Options
+		scheduler  env.Scheduler
 		generation int64
 		want       bool
 	}{
-		"created":      {Options{ConfirmCreated: true}, 1, true},
-		"changed":      {Options{ConfirmCreated: true}, 2, false},
-		"by a process": {Options{}, 1, false},
+		"created":      {struct{ env.Scheduler }{}, 1, true},
+		"changed":      {struct{ env.Scheduler }{}, 2, false},
+		"by a process": {nil, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, scope.NamespacedBinding(), "m1")
-			b.use(&env.Env{Interpreter: b.interp}, tc.options)
+			b.use(&env.Env{Interpreter: b.interp, Scheduler: tc.scheduler}, Options{})
 			b.change(func(binding workv1alpha2.Binding) {
 				binding.GetSpec().Placement = &policyv1alpha1.Placement{}
 				binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})

@@ -47,9 +47,6 @@ type Options struct {
 	// workloads that are healthy elsewhere with the status of that, others by the controller
 	// of graceful evictions. Clusters whose tasks are about to end are not reported.
 	EndEvictions bool
-	// ConfirmCreated is set if bindings are created with their targets in this process: the first status has what the scheduler reports
-	// of these, too.
-	ConfirmCreated bool
 	// Policy delays the status of bindings that are about to change. Default: DefaultPolicy().
 	Policy Policy
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -26,8 +27,8 @@ type bindings struct {
 	client client.Client
 	live   client.Reader
 	specs  *specBuilder
-	// createScheduled is optional.
-	createScheduled CreateFunc
+	// scheduler is optional.
+	scheduler env.Scheduler
 	// records holds for each template the resource version that its binding carries and
 	// the content it stands for, so that the version in the binding changes only when
 	// something that is propagated does.
@@ -66,19 +67,13 @@ func (b *bindings) write(ctx context.Context, obj *unstructured.Unstructured, p 
 	if err != nil {
 		return false, err
 	}
-	name, existing, err := b.resolve(ctx, obj, b.client)
+	name, existing, err := b.find(ctx, obj, false)
 	if err != nil {
 		return false, err
 	}
-	if known, ok := b.records.Get(keyOf(obj)); existing == nil && ok && known.uid == obj.GetUID() {
-		// The cache does not show the last write yet, or the binding was deleted.
-		if name, existing, err = b.resolve(ctx, obj, b.live); err != nil {
+	if existing == nil && b.recorded(obj) {
+		if gone, err := b.gone(ctx, obj); gone || err != nil {
 			return false, err
-		}
-		if existing == nil {
-			if gone, err := b.gone(ctx, obj); gone || err != nil {
-				return false, err
-			}
 		}
 	}
 	if existing == nil {
@@ -86,14 +81,32 @@ func (b *bindings) write(ctx context.Context, obj *unstructured.Unstructured, p 
 		if !apierrors.IsAlreadyExists(err) {
 			return err == nil, err
 		}
-		if _, existing, err = b.resolve(ctx, obj, b.live); err != nil {
+		if _, existing, err = b.find(ctx, obj, true); err != nil {
 			return false, err
-		}
-		if existing == nil {
-			return false, fmt.Errorf("binding of %s %s/%s exists but cannot be found", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 		}
 	}
 	return b.update(ctx, obj, existing, p, want)
+}
+
+// recorded reports whether a binding of a template was written here.
+func (b *bindings) recorded(obj *unstructured.Unstructured) bool {
+	known, ok := b.records.Get(keyOf(obj))
+	return ok && known.uid == obj.GetUID()
+}
+
+// find returns the name of a template's binding, and the binding if it exists. The cache may not show the last write yet: the API server is read
+// if the cache has no binding although one was written here, and if it is known that one exists.
+func (b *bindings) find(ctx context.Context, obj *unstructured.Unstructured, exists bool) (name string, binding workv1alpha2.Binding, err error) {
+	if !exists {
+		if name, binding, err = b.resolve(ctx, obj, b.client); err != nil || binding != nil || !b.recorded(obj) {
+			return name, binding, err
+		}
+	}
+	name, binding, err = b.resolve(ctx, obj, b.live)
+	if err == nil && binding == nil && exists {
+		err = fmt.Errorf("binding of %s %s/%s exists but cannot be found", obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	}
+	return name, binding, err
 }
 
 // gone reports whether a template is deleted or being deleted: its binding is deleted
@@ -155,8 +168,8 @@ func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, n
 		return err
 	}
 	created, err := false, error(nil)
-	if b.createScheduled != nil {
-		created, err = b.createScheduled(ctx, s, binding)
+	if b.scheduler != nil {
+		created, err = b.scheduler.Create(ctx, s, binding)
 	}
 	if !created && err == nil {
 		err = b.client.Create(ctx, binding)

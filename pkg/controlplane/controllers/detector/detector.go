@@ -18,7 +18,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -34,17 +33,12 @@ type detector struct {
 	policies  []*policyReconciler
 }
 
-// CreateFunc creates a binding with its targets, and reports whether it did; if it did not, the detector creates the binding without
-// targets. The error is that of a binding which exists already.
-type CreateFunc func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding) (bool, error)
-
-// Setup adds the detector to the manager. create may be nil.
-func Setup(ctx context.Context, e *env.Env, create CreateFunc) error {
+// Setup adds the detector to the manager.
+func Setup(ctx context.Context, e *env.Env) error {
 	if err := index(ctx, e); err != nil {
 		return err
 	}
 	det := newDetector(e, e.Recorder(Component))
-	det.templates.bindings.createScheduled = create
 	options := controllers.OptionsOf(e.TemplateSyncs, 5, e.Retry, func(k templateKey) string { return k.namespace })
 	options.Reconciler = det.templates
 	c, err := controller.NewTyped(Component, e.Manager, options)
@@ -74,7 +68,8 @@ func newDetector(e *env.Env, recorded *events.Recorder) *detector {
 	waiting, queue := newWaiting(), newQueue()
 	policies := &policyReader{client: c, live: live}
 	bindings := &bindings{
-		client: c, live: live, records: status.NewMemory[objectKey, propagated](0),
+		scheduler: e.Scheduler,
+		client:    c, live: live, records: status.NewMemory[objectKey, propagated](0),
 		removed: status.NewMemory[objectKey, predecessor](0),
 		specs:   &specBuilder{store: e.Store, interpreter: e.Interpreter, gates: e.Gates, events: rec},
 	}

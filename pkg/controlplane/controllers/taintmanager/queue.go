@@ -226,8 +226,8 @@ func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec 
 
 // write writes the spec of a binding, with new targets if it can be scheduled here.
 func (q *queue) write(ctx context.Context, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) error {
-	if q.options.Schedule != nil {
-		if done, err := q.options.Schedule(ctx, q.scope, b, spec); done || err != nil {
+	if q.env.Scheduler != nil {
+		if done, err := q.env.Scheduler.Evict(ctx, q.scope, b, spec); done || err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -45,9 +44,6 @@ type Options struct {
 	// waits for 30 min after an eviction.
 	Rate float32
 	evictions.Limits
-	// Schedule writes the spec of a binding that is evicted together with new targets, and reports whether it did.
-	// Otherwise the spec is written without. Optional.
-	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 }
 
 // reconciler enqueues the bindings of tainted clusters.

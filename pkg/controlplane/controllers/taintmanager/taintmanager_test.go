@@ -252,16 +252,28 @@ func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
 	}
 }
 
+// evicting is a scheduler that is told of evictions.
+type evicting func(*workv1alpha2.ResourceBindingSpec) bool
+
+func (evicting) Create(context.Context, *scope.Binding, workv1alpha2.Binding) (bool, error) {
+	return false, nil
+}
+
+func (e evicting) Evict(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+	return e(spec), nil
+}
+
 // What is scheduled in the same process is written there, with new targets.
 func TestProcess_Schedules(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		s := scope.NamespacedBinding()
 		b := binding(s, "b", "", 0)
 		var got *workv1alpha2.ResourceBindingSpec
-		h := newHarness(t, s, Options{Evict: true, Schedule: func(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+		h := newHarness(t, s, Options{Evict: true}, tainted(noExecute()), b)
+		h.queue.env.Scheduler = evicting(func(spec *workv1alpha2.ResourceBindingSpec) bool {
 			got = spec
-			return done, nil
-		}}, tainted(noExecute()), b)
+			return done
+		})
 		if out, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !out.evicted || err != nil {
 			t.Fatalf("%+v %v", out, err)
 		}
