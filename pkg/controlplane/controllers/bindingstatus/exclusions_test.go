@@ -71,6 +71,7 @@ func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 		"a number that the API server rejects": {map[string]string{"m1": `{"readyReplicas":-5}`, "m2": `{"readyReplicas":2}`, "m3": ""}, 2, []string{"m1"}, false},
 		"a sum that overflows":                 {map[string]string{"m1": `{"readyReplicas":2147483647}`, "m2": `{"readyReplicas":2}`}, 2, []string{"m1"}, false},
 		"two of them, in different ways":       {map[string]string{"m1": `{"readyReplicas":[]}`, "m2": `{"readyReplicas":2}`, "m3": `{"readyReplicas":-9}`}, 2, []string{"m1", "m3"}, false},
+		"every one, for the API server":        {map[string]string{"m1": `{"readyReplicas":-5}`, "m2": `{"readyReplicas":-6}`}, 0, nil, true},
 		"every one":                            {map[string]string{"m1": `{"readyReplicas":"x"}`, "m2": `{"readyReplicas":"y"}`}, 0, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {

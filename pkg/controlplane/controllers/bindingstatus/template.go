@@ -130,39 +130,20 @@ type aggregation struct {
 // write writes the status that the template gets from items, without those of clusters that make it impossible, and
 // reports whether it wrote.
 func (a *aggregation) write(ctx context.Context, items []workv1alpha2.AggregatedStatusItem) (bool, error) {
-	now := a.aggregator.env.Clock.Now()
-	items = a.state.excluded.apply(items, now)
-	after, err := a.compute(items)
-	if err != nil {
-		items, err = a.excludeFailing(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-			_, err := a.compute(items)
-			return err
-		})
-		if err == nil {
-			after, err = a.compute(items)
-		}
-	}
-	if err != nil {
-		return false, fmt.Errorf("aggregating the status: %w", err)
-	}
-	wrote, err := a.store(ctx, after)
-	if !rejected(err) {
-		return wrote, err
-	}
-	items, err = a.excludeFailing(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+	items = a.state.excluded.apply(items, a.aggregator.env.Clock.Now())
+	for {
 		after, err := a.compute(items)
-		if err != nil {
-			return err
+		if err == nil {
+			var wrote bool
+			if wrote, err = a.store(ctx, after); !rejected(err) {
+				return wrote, err
+			}
 		}
-		return a.aggregator.writer.DryRun(ctx, a.cached, &a.state.written, after.replace)
-	})
-	if err == nil {
-		after, err = a.compute(items)
+		// Each time there are fewer.
+		if items, err = a.excludeFailing(ctx, items, err, after != nil); err != nil {
+			return false, err
+		}
 	}
-	if err != nil {
-		return false, err
-	}
-	return a.store(ctx, after)
 }
 
 func (a *aggregation) store(ctx context.Context, after *templateStatus) (bool, error) {
@@ -182,14 +163,14 @@ func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templ
 	a.state.recheck = 0
 	wanted, err := e.Interpreter.AggregateStatus(a.template.DeepCopy(), items)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("aggregating the status: %w", err)
 	}
 	if a.aggregator.options.TemplateConditions {
 		result, err := conditions.Apply(conditions.Input{
 			Template: a.template, Aggregated: wanted, Items: items, Targets: targets(a.binding.GetSpec()), Now: e.Clock.Now(),
 		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("aggregating the status: %w", err)
 		}
 		a.state.recheck, wanted = result.Recheck, result.Template
 	}
@@ -199,11 +180,18 @@ func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templ
 	return statusOf(wanted), nil
 }
 
-// excludeFailing returns items without the statuses because of which try fails, and publishes which: one cluster must
-// not hide the status of the others. It returns cause when there is no such status.
-func (a *aggregation) excludeFailing(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, try func([]workv1alpha2.AggregatedStatusItem) error) ([]workv1alpha2.AggregatedStatusItem, error) {
+// excludeFailing returns items without the statuses because of which the status cannot be computed, or is rejected by the API server, and
+// publishes which: one cluster must not hide the status of the others. It returns cause when there is no such status.
+func (a *aggregation) excludeFailing(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, rejected bool) ([]workv1alpha2.AggregatedStatusItem, error) {
 	clock := a.aggregator.env.Clock
 	start := clock.Now()
+	try := func(items []workv1alpha2.AggregatedStatusItem) error {
+		after, err := a.compute(items)
+		if err == nil && rejected {
+			err = a.aggregator.writer.DryRun(ctx, a.cached, &a.state.written, after.replace)
+		}
+		return err
+	}
 	kept, reasons, err := exclude(items, try, func() error {
 		if clock.Since(start) > excludeLimit {
 			return errUnclear
