@@ -109,7 +109,7 @@ func (w *Writer[O, S]) Current(cached O, written *Written[S]) S {
 // wrote: it does not if nothing differs or the object is gone. After a conflict, change is applied to the status that is
 // stored by then.
 func (w *Writer[O, S]) Write(ctx context.Context, cached O, written *Written[S], change func(S)) (bool, error) {
-	out, err := w.write(ctx, cached, written, change)
+	out, _, err := w.write(ctx, cached, written, change)
 	if err != nil || out == nil {
 		return false, err
 	}
@@ -117,40 +117,50 @@ func (w *Writer[O, S]) Write(ctx context.Context, cached O, written *Written[S],
 	return true, nil
 }
 
+// Store is Write for an object that is not behind. It returns the object as stored, or the given one if nothing was written, and whether others
+// had written it meanwhile.
+func (w *Writer[O, S]) Store(ctx context.Context, current O, change func(S)) (stored O, wrote, conflicted bool, err error) {
+	out, conflicted, err := w.write(ctx, current, &Written[S]{}, change)
+	if err != nil || out == nil {
+		return current, false, conflicted, err
+	}
+	return *out, true, conflicted, nil
+}
+
 // DryRun returns the error that Write would return, without writing.
 func (w *Writer[O, S]) DryRun(ctx context.Context, cached O, written *Written[S], change func(S)) error {
-	_, err := w.write(ctx, cached, written, change, client.DryRunAll)
+	_, _, err := w.write(ctx, cached, written, change, client.DryRunAll)
 	return err
 }
 
-// write returns the object that the API server stored, or nil if nothing was written.
-func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S], change func(S), opts ...client.SubResourcePatchOption) (*O, error) {
+// write returns the object that the API server stored, or nil if nothing was written, and whether there was a conflict.
+func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S], change func(S), opts ...client.SubResourcePatchOption) (stored *O, conflicted bool, err error) {
 	key := client.ObjectKeyFromObject(cached)
 	before, version := written.Latest(cached, w.opts.Get(cached), w.opts.Clock.Now())
 	for attempt := 1; ; attempt++ {
 		after := w.opts.Copy(before)
 		change(after)
 		if equality.Semantic.DeepEqual(before, after) {
-			return nil, nil
+			return nil, attempt > 1, nil
 		}
 		out, err := w.send(ctx, cached, version, before, after, opts)
 		switch {
 		case err == nil:
-			return out, nil
+			return out, attempt > 1, nil
 		case apierrors.IsNotFound(err):
-			return nil, nil
+			return nil, attempt > 1, nil
 		case !apierrors.IsConflict(err) || w.opts.Live == nil || attempt == maxAttempts:
-			return nil, fmt.Errorf("writing the status of %T %s: %w", cached, key, err)
+			return nil, attempt > 1, fmt.Errorf("writing the status of %T %s: %w", cached, key, err)
 		}
 		stored := patch.Named(cached)
 		if err := w.opts.Live.Get(ctx, key, stored); err != nil {
 			if apierrors.IsNotFound(err) {
-				return nil, nil
+				return nil, true, nil
 			}
-			return nil, fmt.Errorf("reading %T %s: %w", cached, key, err)
+			return nil, true, fmt.Errorf("reading %T %s: %w", cached, key, err)
 		}
 		if stored.GetUID() != cached.GetUID() {
-			return nil, nil
+			return nil, true, nil
 		}
 		before, version = w.opts.Get(stored), stored.GetResourceVersion()
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
@@ -86,7 +87,7 @@ func newScheduler(o *Options, d deps) (*scheduler, error) {
 		emptyWorkloadPropagation: o.EmptyWorkloadPropagation, multiplePodTemplates: multiplePodTemplates,
 	}
 	s.prober = &prober{decider: s.decider, queue: s.queue, bindings: s.bindings, clock: d.clock}
-	s.writer = &writer{client: d.client, live: d.live, bindings: s.bindings}
+	s.writer = &writer{client: d.client, live: d.live, bindings: s.bindings, statuses: delivery.NewStatusWriter(d.client, d.live, d.clock)}
 	s.committer = &committer{
 		writer: s.writer, recorder: s.recorder, assumed: assumed, clock: d.clock,
 		quotas: o.Gates.Enabled(gates.FederatedQuotaEnforcement),

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -26,6 +25,7 @@ const attempts = 5
 type writer struct {
 	client   client.Client
 	live     client.Reader
+	statuses *delivery.StatusWriter
 	bindings *bindings
 }
 
@@ -47,7 +47,7 @@ func (w *writer) removeTargets(ctx context.Context, b known, clusters []string) 
 		"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()},
 		"spec":     targetsPatch(left),
 	}
-	_, err := w.patch(ctx, b, body, true)
+	_, err := w.patch(ctx, b, body)
 	return err
 }
 
@@ -83,7 +83,7 @@ func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.Ta
 	if !changed && len(metadata) == 1 {
 		return b, false, nil
 	}
-	updated, err := w.patch(ctx, b, body, true)
+	updated, err := w.patch(ctx, b, body)
 	return updated, changed, err
 }
 
@@ -106,69 +106,27 @@ func (w *writer) create(ctx context.Context, b known, targets []workv1alpha2.Tar
 	return b, nil
 }
 
-// patch sends a merge patch of the binding, or of its status if the patch has one, and records the result. With own, the
-// informer's event of the result does not enqueue the binding.
-func (w *writer) patch(ctx context.Context, b known, body map[string]any, own bool) (known, error) {
+// patch sends a merge patch of the binding and records the result, whose event does not enqueue the binding.
+func (w *writer) patch(ctx context.Context, b known, body map[string]any) (known, error) {
 	updated := b.scope.New()
 	updated.SetNamespace(b.GetNamespace())
 	updated.SetName(b.GetName())
-	var err error
-	if body["status"] != nil {
-		err = w.client.Status().Patch(ctx, updated, patch.Merge(body))
-	} else {
-		err = w.client.Patch(ctx, updated, patch.Merge(body))
-	}
-	if err != nil {
+	if err := w.client.Patch(ctx, updated, patch.Merge(body)); err != nil {
 		return b, err
 	}
-	if own {
-		w.bindings.wrote(keyOf(updated), updated.GetResourceVersion())
-	}
+	w.bindings.wrote(keyOf(updated), updated.GetResourceVersion())
 	return w.bindings.record(b.scope, updated), nil
 }
 
-// status changes the status, with one patch of what differs, or none. If
-// others write the binding meanwhile it starts again from what they wrote: the
-// conditions are a list that is not the scheduler's alone.
+// status changes the status, with one patch of what differs, or none. If others write the binding meanwhile it starts again from what they
+// wrote: the conditions are a list that is not the scheduler's alone.
 func (w *writer) status(ctx context.Context, b known, change func(*workv1alpha2.ResourceBindingStatus)) (known, error) {
-	var err error
-	for attempt := range attempts {
-		status := b.GetStatus().DeepCopy()
-		change(status)
-		diff := statusDiff(b.GetStatus(), status)
-		if len(diff) == 0 {
-			return b, nil
-		}
-		body := map[string]any{"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()}, "status": diff}
-		var updated known
-		// What was decided on another version is to be decided again.
-		updated, err = w.patch(ctx, b, body, attempt == 0)
-		if !apierrors.IsConflict(err) {
-			return updated, err
-		}
-		fresh, failure := w.refresh(ctx, b)
-		if failure != nil {
-			return b, failure
-		}
-		b = fresh
+	updated, wrote, conflicted, err := w.statuses.Store(ctx, b.Binding, change)
+	if err != nil || !wrote {
+		return b, err
 	}
-	return b, err
-}
-
-// statusDiff returns the fields of the scheduler that differ.
-func statusDiff(before, after *workv1alpha2.ResourceBindingStatus) map[string]any {
-	diff := map[string]any{}
-	if !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
-		diff["conditions"] = after.Conditions
+	if !conflicted { // what was decided on another version is to be decided again
+		w.bindings.wrote(keyOf(updated), updated.GetResourceVersion())
 	}
-	if before.SchedulerObservedGeneration != after.SchedulerObservedGeneration {
-		diff["schedulerObservedGeneration"] = after.SchedulerObservedGeneration
-	}
-	if before.SchedulerObservedAffinityName != after.SchedulerObservedAffinityName {
-		diff["schedulerObservingAffinityName"] = after.SchedulerObservedAffinityName
-	}
-	if !before.LastScheduledTime.Equal(after.LastScheduledTime) {
-		diff["lastScheduledTime"] = after.LastScheduledTime
-	}
-	return diff
+	return w.bindings.record(b.scope, updated), nil
 }

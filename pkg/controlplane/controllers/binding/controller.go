@@ -33,9 +33,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
-// statusWriter writes the status of bindings.
-type statusWriter = status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
-
 // reconciler writes the Works of the bindings of one scope.
 type reconciler struct {
 	scope    *scope.Binding
@@ -45,7 +42,7 @@ type reconciler struct {
 	keeper   *keeper
 	owned    *ownedWorks
 	writer   *workWriter
-	status   *statusWriter
+	status   *delivery.StatusWriter
 	events   *recorder
 	pending  *delivery.Pending
 	clock    clock.PassiveClock
@@ -68,7 +65,7 @@ func newReconciler(e *env.Env, s *scope.Binding, r recorders) *reconciler {
 			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: e.Gates.Enabled(gates.StatefulFailoverInjection), enforceQuotas: e.Gates.Enabled(gates.FederatedQuotaEnforcement),
 			events: bindingEvents, clock: e.Clock, next: status.NewMemory[types.NamespacedName, string](0),
 		},
-		status: status.For(c, live, e.Clock, workv1alpha2.Binding.GetStatus, "conditions"),
+		status: delivery.NewStatusWriter(c, live, e.Clock),
 		events: bindingEvents, pending: delivery.NewPending(e.Clock),
 		clock: e.Clock, duration: newDuration(e.Metrics),
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
@@ -42,7 +43,7 @@ type bindings struct {
 	policy    Policy
 	debouncer *controllers.Debouncer[types.NamespacedName]
 	clock     clock.PassiveClock
-	writer    *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
+	writer    *delivery.StatusWriter
 	// evictions is nil if no task ends here.
 	evictions *evictions
 	// confirm is set if bindings are created with their targets in this process: the first status has what the scheduler reports of these,
@@ -52,29 +53,9 @@ type bindings struct {
 
 func newBindings(e *env.Env, o Options) *bindings {
 	policy := cmp.Or(o.Policy, DefaultPolicy())
-	return &bindings{policy: policy, debouncer: policy.debouncer(), confirm: e.Scheduler != nil, clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
-		Get:    workv1alpha2.Binding.GetStatus,
-		Fields: writtenFields,
-		// with the scheduler and the binding controller
-		Shared: []string{"conditions", "schedulerObservedGeneration", "lastScheduledTime"},
-		Client: e.Client, Live: e.Live, Clock: e.Clock,
-	})}
-}
-
-// writtenFields returns the fields of a status that this controller writes. An empty
-// list differs from none: it is a list that had items.
-func writtenFields(s *workv1alpha2.ResourceBindingStatus) any {
-	fields := map[string]any{"conditions": s.Conditions}
-	if s.AggregatedStatus != nil {
-		fields["aggregatedStatus"] = s.AggregatedStatus
+	return &bindings{
+		policy: policy, debouncer: policy.debouncer(), confirm: e.Scheduler != nil, clock: e.Clock, writer: delivery.NewStatusWriter(e.Client, e.Live, e.Clock),
 	}
-	if s.SchedulerObservedGeneration != 0 { // the scheduler's, except after a creation and at the end of an eviction
-		fields["schedulerObservedGeneration"] = s.SchedulerObservedGeneration
-	}
-	if s.LastScheduledTime != nil { // the scheduler's, except after a creation
-		fields["lastScheduledTime"] = s.LastScheduledTime
-	}
-	return fields
 }
 
 // current returns the status of a binding as it is stored, as far as is known.
