@@ -58,7 +58,7 @@ func NewQueue[T comparable](o QueueOptions[T]) *Queue[T] {
 			less:  func(a, b *delayedKey[T]) bool { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) < 0 },
 			moved: func(d *delayedKey[T], index int) { d.index = index },
 		},
-		earlier: make(chan struct{}, 1), stop: make(chan struct{}),
+		earlier: NewTrigger(), stop: make(chan struct{}),
 	}
 	if o.Name != "" {
 		q.metrics = metrics.NewWorkQueue(cmp.Or[prometheus.Registerer](o.Metrics, ctrlmetrics.Registry), o.Name, o.Clock)
@@ -116,7 +116,7 @@ type Queue[T comparable] struct {
 	again    int
 	closed   bool
 
-	earlier chan struct{} // the first of later changed
+	earlier Trigger // the first of later changed
 	stop    chan struct{}
 }
 
@@ -183,10 +183,7 @@ func queueAddLater[T comparable](q *Queue[T], key T, priority int, at time.Time,
 		heap.Push(&q.later, d)
 	}
 	if q.later.items[0].key == key {
-		select {
-		case q.earlier <- struct{}{}:
-		default:
-		}
+		q.earlier.Fire()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
@@ -25,21 +26,14 @@ var errAbandoned = errors.New("the control plane abandoned this cluster, and it 
 
 // membershipCheck triggers a check whether the cluster is still a member: its Cluster
 // is gone, or the control plane denies access to the agent.
-type membershipCheck chan struct{}
+type membershipCheck struct{ controllers.Trigger }
 
-func newMembershipCheck() membershipCheck { return make(membershipCheck, 1) }
-
-func (d membershipCheck) trigger() {
-	select {
-	case d <- struct{}{}:
-	default:
-	}
-}
+func newMembershipCheck() membershipCheck { return membershipCheck{controllers.NewTrigger()} }
 
 // watchFailed triggers the check when a watch is forbidden.
 func (d membershipCheck) watchFailed(ctx context.Context, r *toolscache.Reflector, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		d.trigger()
+		d.Fire()
 	}
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
 }
@@ -50,14 +44,14 @@ func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
 	lost := newMembershipCheck()
 	seen := func(obj any) {
 		if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok && m.lostAddress(cluster) {
-			lost.trigger()
+			lost.Fire()
 		}
 	}
 	_, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) },
 		DeleteFunc: func(any) {
 			m.log.Info("The Cluster of this member is gone from the control plane; the objects in the member stay. Register it again to manage them")
-			m.options.check.trigger()
+			m.options.check.Fire()
 		},
 	})
 	if err != nil {
@@ -72,15 +66,15 @@ func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
 		case <-again.C():
 			again = m.clock.NewTimer(offerInterval)
 			if m.refusedAddress() {
-				lost.trigger()
+				lost.Fire()
 			}
 			continue
-		case <-lost:
+		case <-lost.Trigger:
 			if err := m.offer(ctx); err != nil && ctx.Err() == nil {
 				m.log.Error(err, "The address of the member was not offered again")
 			}
 			continue
-		case <-m.options.check:
+		case <-m.options.check.Trigger:
 		}
 		cleaned := false
 		err := m.retry.until(ctx, "Cleaning up an abandoned cluster", func(ctx context.Context) (err error) {

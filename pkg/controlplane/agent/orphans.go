@@ -24,8 +24,8 @@ const orphanInterval, orphanAgain = 10 * time.Minute, 30 * time.Second
 // confirms it: nothing in the member is deleted because something is missing.
 type orphanSearch struct {
 	*orphans.Tracker
-	agent   *agent
-	trigger chan struct{}
+	agent *agent
+	controllers.Trigger
 }
 
 // run searches at the start, when a Work is gone, when a user confirms, and from
@@ -42,7 +42,7 @@ func (o *orphanSearch) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-o.trigger:
+		case <-o.Trigger:
 		case <-o.agent.clock.After(wait):
 		}
 	}
@@ -57,7 +57,7 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	}
 	_, err = works.AddEventHandler(controllers.Handler[*workv1alpha1.Work]{Deleted: func(work *workv1alpha1.Work) {
 		if work.DeletionTimestamp.IsZero() {
-			o.request()
+			o.Fire()
 		}
 	}})
 	if err != nil {
@@ -69,20 +69,13 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	}
 	_, err = clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{Updated: func(before, after *clusterv1alpha1.Cluster) {
 		if before.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != after.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] {
-			o.request()
+			o.Fire()
 		}
 	}})
 	if err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
 	return nil
-}
-
-func (o *orphanSearch) request() {
-	select {
-	case o.trigger <- struct{}{}:
-	default:
-	}
 }
 
 // searchOnce searches, reports what it found, deletes what a user confirmed, and
@@ -103,7 +96,7 @@ func (o *orphanSearch) searchOnce(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return orphanAgain, err
 	}
-	if restored := o.Open(member, o.request); restored != "" {
+	if restored := o.Open(member, o.Fire); restored != "" {
 		o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, restored)
 	}
 	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), member, o.agent.options.ClusterName, true)

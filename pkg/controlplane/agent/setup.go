@@ -137,7 +137,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	o := a.options
 	var lease sync.Once
-	lost := &orphanSearch{Tracker: orphans.NewTracker(a.clock), agent: a, trigger: make(chan struct{}, 1)}
+	lost := &orphanSearch{Tracker: orphans.NewTracker(a.clock), agent: a, Trigger: controllers.NewTrigger()}
 	stuck := &execution.Stuck{}
 	permitted := &rights{reader: a.mgr.GetAPIReader(), cluster: o.ClusterName, clock: a.clock}
 	if o.Enabled(controllerClusterStatus) {

@@ -119,15 +119,9 @@ func (f *following) run(ctx context.Context) error {
 	if clusters == nil {
 		return nil
 	}
-	changed := make(chan struct{}, 1)
-	notify := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
+	changed := controllers.NewTrigger()
 	handler := toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+		AddFunc: func(any) { changed.Fire() }, UpdateFunc: func(any, any) { changed.Fire() }, DeleteFunc: func(any) { changed.Fire() },
 	}
 	for _, informer := range []interface {
 		AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)

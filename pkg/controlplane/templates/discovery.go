@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 )
 
 // apiType is a type that can be watched.
@@ -39,7 +41,7 @@ type discoverer struct {
 	// found is called with the result of each discovery.
 	found func(discovered) error
 	// triggered holds an element after a trigger.
-	triggered chan struct{}
+	triggered controllers.Trigger
 	// served are the types of the last discovery, and those of groups that failed in it.
 	served sets.Set[apiType]
 }
@@ -84,20 +86,14 @@ func (d *discoverer) run(ctx context.Context) {
 // handler returns a handler for objects that define types; their events trigger
 // discoveries.
 func (d *discoverer) handler() cache.ResourceEventHandler {
-	trigger := func() {
-		select {
-		case d.triggered <- struct{}{}:
-		default:
-		}
-	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, initial bool) {
 			if !initial {
-				trigger()
+				d.triggered.Fire()
 			}
 		},
-		UpdateFunc: func(_, _ any) { trigger() },
-		DeleteFunc: func(any) { trigger() },
+		UpdateFunc: func(_, _ any) { d.triggered.Fire() },
+		DeleteFunc: func(any) { d.triggered.Fire() },
 	}
 }
 

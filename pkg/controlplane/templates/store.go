@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
@@ -83,7 +84,7 @@ func New(cfg Config) *Store {
 	s := &Store{
 		mapper: cfg.Mapper, syncWait: defaultSyncWait, ready: make(chan struct{}),
 		discoverer: discoverer{
-			client: cfg.Discovery, skipped: cfg.SkippedAPIs, period: defaultPeriod, triggered: make(chan struct{}, 1),
+			client: cfg.Discovery, skipped: cfg.SkippedAPIs, period: defaultPeriod, triggered: controllers.NewTrigger(),
 		},
 		informers: informers{
 			client: cfg.Dynamic, skipped: cfg.SkippedNamespaces,

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -40,9 +41,10 @@ const (
 // collector collects the status of one cluster.
 type collector struct {
 	*shared
-	name    string
-	uid     types.UID
-	trigger trigger
+	name string
+	uid  types.UID
+	// trigger makes it probe the cluster without delay.
+	trigger controllers.Trigger
 	cancel  context.CancelFunc
 	done    chan struct{}
 
@@ -60,7 +62,7 @@ type collector struct {
 
 func newCollector(c *shared, cluster *clusterv1alpha1.Cluster) *collector {
 	return &collector{
-		shared: c, name: cluster.Name, uid: cluster.UID, trigger: make(trigger, 1), done: make(chan struct{}), firstSeen: c.deps.Clock.Now(),
+		shared: c, name: cluster.Name, uid: cluster.UID, trigger: controllers.NewTrigger(), done: make(chan struct{}), firstSeen: c.deps.Clock.Now(),
 		threshold: threshold{success: c.deps.SuccessThreshold, failure: c.deps.FailureThreshold},
 	}
 }
@@ -77,16 +79,6 @@ func startCollector(ctx context.Context, c *shared, cluster *clusterv1alpha1.Clu
 func (l *collector) stop() {
 	l.cancel()
 	<-l.done
-}
-
-// trigger makes a collector probe its cluster without delay.
-type trigger chan struct{}
-
-func (t trigger) fire() {
-	select {
-	case t <- struct{}{}:
-	default:
-	}
 }
 
 // run collects the status of the cluster until ctx is done.
@@ -250,17 +242,17 @@ func (l *collector) watch(ctx context.Context, member *access.Member) {
 	if s.member != member {
 		s.stop()
 		s.member, s.resources = member, nil
-		member.OnClose(l.trigger.fire)
+		member.OnClose(l.trigger.Fire)
 		s.types = watchTypes(ctx, member, func() {
 			s.typesChanged.Store(l.deps.Clock.Now().UnixNano())
-			l.trigger.fire()
+			l.trigger.Fire()
 		})
 	} else if !l.healthy { // without the delay of what failed
 		s.types.Retry()
 		s.resources.retry()
 	}
 	if l.deps.Resources && s.resources == nil {
-		s.resources = newResources(ctx, member, l.trigger.fire)
+		s.resources = newResources(ctx, member, l.trigger.Fire)
 	}
 }
 

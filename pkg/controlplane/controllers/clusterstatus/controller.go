@@ -177,6 +177,6 @@ func (c *controller) changed(ctx context.Context, before, cluster *clusterv1alph
 		return startCollector(ctx, c.shared, cluster)
 	})
 	if ok && !started && (before == nil || before.Generation != cluster.Generation || len(before.Finalizers) != len(cluster.Finalizers)) {
-		col.trigger.fire()
+		col.trigger.Fire()
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/webhook"
@@ -40,7 +41,7 @@ func NewInterpreter(ctx context.Context, mgr manager.Manager, opts ...interprete
 			return service, err
 		}}),
 		reader:  mgr.GetClient(),
-		trigger: make(chan struct{}, 1),
+		trigger: controllers.NewTrigger(),
 	}
 	all, err := bundled.New(engine, append(opts, interpreter.WithLayer(r.scripts), interpreter.WithLayer(r.hooks))...)
 	if err != nil {
@@ -74,7 +75,7 @@ type reloader struct {
 	all     *interpreter.Interpreter
 	reader  client.Reader
 	// trigger holds an element while a reload is due; changes in a burst share one.
-	trigger chan struct{}
+	trigger controllers.Trigger
 }
 
 // NeedLeaderElection reports that every process reloads.
@@ -96,22 +97,16 @@ func (r *reloader) Start(ctx context.Context) error {
 }
 
 func (r *reloader) handler() toolscache.ResourceEventHandler {
-	trigger := func() {
-		select {
-		case r.trigger <- struct{}{}:
-		default:
-		}
-	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { trigger() },
+		AddFunc: func(any) { r.trigger.Fire() },
 		UpdateFunc: func(old, now any) {
 			before, ok1 := old.(client.Object)
 			after, ok2 := now.(client.Object)
 			if !ok1 || !ok2 || before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() {
-				trigger()
+				r.trigger.Fire()
 			}
 		},
-		DeleteFunc: func(any) { trigger() },
+		DeleteFunc: func(any) { r.trigger.Fire() },
 	}
 }
 

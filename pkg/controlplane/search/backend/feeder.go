@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
@@ -46,7 +47,7 @@ type feeder struct {
 	cancel context.CancelFunc
 	// done is closed when it ended.
 	done chan struct{}
-	wake chan struct{}
+	wake controllers.Trigger
 
 	mu   sync.Mutex
 	want clusters
@@ -66,7 +67,7 @@ type feeder struct {
 func newFeeder(s *store, kind schema.GroupVersionKind, want clusters, others func(string) []string) *feeder {
 	return &feeder{
 		deps: s.deps, do: s.do, fail: s.fail, kind: kind, index: search.Index(kind.GroupKind()), others: others, want: want,
-		run: string(uuid.NewUUID()), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		run: string(uuid.NewUUID()), done: make(chan struct{}), wake: controllers.NewTrigger(),
 	}
 }
 
@@ -126,10 +127,7 @@ func (f *feeder) set(want clusters, observed func() []search.Observation) {
 		}
 	}
 	if f.restart || len(f.removed) > 0 {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
+		f.wake.Fire()
 	}
 }
 

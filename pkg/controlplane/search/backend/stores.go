@@ -53,7 +53,7 @@ const (
 // Stores are the servers that registries name. They are safe for concurrent use.
 type Stores struct {
 	deps Deps
-	wake chan struct{}
+	wake controllers.Trigger
 
 	mu      sync.Mutex
 	wanted  map[string]wanted
@@ -72,7 +72,7 @@ type clusters map[string]search.Namespaces
 // New returns stores that copy nothing.
 func New(d Deps) *Stores {
 	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
-	return &Stores{deps: d, wake: make(chan struct{}, 1), running: map[string]*store{}}
+	return &Stores{deps: d, wake: controllers.NewTrigger(), running: map[string]*store{}}
 }
 
 // key identifies the settings of a store; empty if a registry has none.
@@ -113,10 +113,7 @@ func (s *Stores) Follow(registries []*searchv1alpha1.ResourceRegistry, known []*
 		}
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wake.Fire()
 }
 
 // Failure returns why the store of a registry lacks documents; empty if it has none, or as far as this process knows.

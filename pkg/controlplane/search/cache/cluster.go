@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
@@ -31,7 +32,7 @@ type cluster struct {
 	deps *Deps
 	name string
 	uid  types.UID
-	wake chan struct{}
+	wake controllers.Trigger
 	// member is the one that is used.
 	member *access.Member
 	stop   func()
@@ -50,7 +51,7 @@ type cluster struct {
 
 func newCluster(c *Caches, object *clusterv1alpha1.Cluster) *cluster {
 	return &cluster{
-		deps: &c.deps, name: object.Name, uid: object.UID, wake: make(chan struct{}, 1), codec: &c.codec, budget: c.budget, changed: c.changes.notify,
+		deps: &c.deps, name: object.Name, uid: object.UID, wake: controllers.NewTrigger(), codec: &c.codec, budget: c.budget, changed: c.changes.notify,
 		stores: map[schema.GroupVersionKind]*store{}, failures: map[schema.GroupVersionKind]string{},
 	}
 }
@@ -78,21 +79,13 @@ func (k *cluster) set(object *clusterv1alpha1.Cluster, want map[schema.GroupVers
 		s.unselected.Store(!ok)
 	}
 	k.mu.Unlock()
-	k.signal()
+	k.wake.Fire()
 }
 
 // leave drops the objects of a cluster that was deleted or is not selected any more. It may wait for the cluster.
 func (k *cluster) leave() {
 	k.stop()
 	k.keepOnly(nil)
-}
-
-// signal makes the goroutine look again.
-func (k *cluster) signal() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (k *cluster) run(ctx context.Context) {
@@ -127,7 +120,7 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 	}
 	if k.member != member {
 		k.member = member
-		member.OnClose(k.signal)
+		member.OnClose(k.wake.Fire)
 	}
 	next := reopenInterval
 	for kind, namespaces := range want {
@@ -179,7 +172,7 @@ func (k *cluster) open(ctx context.Context, member *access.Member, kind schema.G
 
 func (k *cluster) newStore(member *access.Member, mapping *meta.RESTMapping) *store {
 	return &store{
-		cluster: k.name, member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, changed: k.changed, doubt: k.signal,
+		cluster: k.name, member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, changed: k.changed, doubt: k.wake.Fire,
 		parts: map[string]*part{},
 	}
 }

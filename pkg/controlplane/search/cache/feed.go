@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/resourceversion"
 )
 
@@ -135,7 +136,7 @@ const (
 
 // queue has the changes that a watch has not read.
 type queue struct {
-	wake chan struct{}
+	wake controllers.Trigger
 
 	mu    sync.Mutex
 	items []queued
@@ -143,7 +144,7 @@ type queue struct {
 	full  bool
 }
 
-func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+func newQueue() *queue { return &queue{wake: controllers.NewTrigger()} }
 
 // put adds a change. It does not block.
 func (q *queue) put(c queued) {
@@ -154,7 +155,7 @@ func (q *queue) put(c queued) {
 		q.items, q.full = nil, true
 	}
 	q.mu.Unlock()
-	q.signal()
+	q.wake.Fire()
 }
 
 // overflow ends the watch.
@@ -162,14 +163,7 @@ func (q *queue) overflow() {
 	q.mu.Lock()
 	q.full = true
 	q.mu.Unlock()
-	q.signal()
-}
-
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.wake.Fire()
 }
 
 // take returns the changes that wait, and false if some are missing.
