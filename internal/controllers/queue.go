@@ -349,6 +349,13 @@ func (q *Queue[T]) Wake(concerned func(T) bool) {
 	}
 }
 
+// Ready returns the number of keys that wait for nothing but a worker. Len has those, too, that a worker has and that come again.
+func (q *Queue[T]) Ready() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ready.Len()
+}
+
 // Waits reports whether a key waits for a change.
 func (q *Queue[T]) Waits(key T) bool {
 	q.mu.Lock()

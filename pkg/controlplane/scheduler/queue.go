@@ -83,7 +83,7 @@ func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 }
 
 // claimNew is Claim of a binding that does not exist yet. It reports false, too, if others wait that may have a higher priority.
-func (q *queue) claimNew(k key) bool { return (q.fifo || q.Len() == 0) && q.Claim(k) }
+func (q *queue) claimNew(k key) bool { return (q.fifo || q.Ready() == 0) && q.Claim(k) }
 
 // outcome is the result of handling a binding.
 type outcome int
@@ -117,5 +117,5 @@ func (q *queue) Finish(k key, o outcome) {
 
 // Pending returns the number of bindings that wait.
 func (q *queue) Pending() (active, backoff, unschedulable int) {
-	return q.Len(), q.Waiting(controllers.WaitRetry), q.Waiting(controllers.WaitChange)
+	return q.Ready(), q.Waiting(controllers.WaitRetry), q.Waiting(controllers.WaitChange)
 }

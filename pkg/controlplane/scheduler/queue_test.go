@@ -62,9 +62,15 @@ func TestQueue_PushedWhileWorkedOnComesAgain(t *testing.T) {
 	q.Push(named("a"), 0)
 	pop(t, q, "a")
 	q.Push(named("a"), 0)
+	pending(t, q, 0, 0, 0)
 	if q.Claim(named("a")) {
 		t.Error("it is handed out to two")
 	}
+	// It does not keep others from being scheduled at once.
+	if !q.claimNew(named("new")) {
+		t.Error("another one waits for it")
+	}
+	q.Finish(named("new"), finished)
 	q.Finish(named("a"), parked)
 	pending(t, q, 1, 0, 0)
 	pop(t, q, "a")
