@@ -491,7 +491,7 @@ func (p *truth) clean(t *testing.T) (deleted bool) {
 			for i := range list.Items {
 				if name := list.Items[i].GetName(); name != "kube-root-ca.crt" {
 					deleted = true
-					if err := objects.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+					if err := objects.Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}); err != nil {
 						t.Fatal(err)
 					}
 				}
