@@ -119,9 +119,10 @@ func Follow(mgr manager.Manager, kind client.Object, f Follower) error {
 	}))
 }
 
-// Handle adds handlers to the informer of a kind, and returns what removes them. While the API server does not serve the kind, it waits.
+// Handle adds handlers to the informer of a kind when it has synced, and returns what removes them. While the API server does not serve the
+// kind, it waits; when ctx ends meanwhile, it adds none.
 func Handle(ctx context.Context, informers cache.Informers, kind client.Object, handlers ...toolscache.ResourceEventHandler) (forget func(), err error) {
-	informer := Informer(ctx, informers, kind)
+	informer := informerOf(ctx, informers, kind)
 	if informer == nil {
 		return func() {}, nil
 	}
@@ -145,8 +146,8 @@ func Handle(ctx context.Context, informers cache.Informers, kind client.Object, 
 // informerInterval is the time between two attempts to get an informer.
 const informerInterval = time.Second
 
-// Informer returns the informer of a kind when the API server serves it, or nil when ctx ends before.
-func Informer(ctx context.Context, informers cache.Informers, kind client.Object) cache.Informer {
+// informerOf returns the synced informer of a kind when the API server serves it, or nil when ctx ends before.
+func informerOf(ctx context.Context, informers cache.Informers, kind client.Object) cache.Informer {
 	for {
 		informer, err := informers.GetInformer(ctx, kind)
 		if err == nil {

@@ -115,20 +115,17 @@ func (f *following) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	clusters := controllers.Informer(ctx, f.informers, &clusterv1alpha1.Cluster{})
-	if clusters == nil {
-		return nil
-	}
 	changed := controllers.NewTrigger()
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed.Fire() }, UpdateFunc: func(any, any) { changed.Fire() }, DeleteFunc: func(any) { changed.Fire() },
 	}
-	for _, informer := range []interface {
-		AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error)
-	}{clusters, registries} {
-		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("watching clusters and registries: %w", err)
-		}
+	forget, err := controllers.Handle(ctx, f.informers, &clusterv1alpha1.Cluster{}, handler)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	if _, err := registries.AddEventHandler(handler); err != nil {
+		return fmt.Errorf("watching registries: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -136,7 +133,7 @@ func (f *following) run(ctx context.Context) error {
 		return nil
 	})
 	lister := searchlisters.NewResourceRegistryLister(registries.GetIndexer())
-	if toolscache.WaitForCacheSync(ctx.Done(), clusters.HasSynced, registries.HasSynced) {
+	if toolscache.WaitForCacheSync(ctx.Done(), registries.HasSynced) {
 		writer := &statuses{
 			caches: f.caches, stores: f.stores, config: f.config, registries: lister, clusters: f.clusterList, clock: clock.RealClock{},
 			discovered: &discovered{client: f.core.Discovery().RESTClient(), versions: map[schema.GroupVersion]discoveredVersion{}},

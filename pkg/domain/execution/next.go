@@ -15,14 +15,14 @@ type Step int
 
 // The steps.
 const (
-	StepNone    Step = iota // nothing, until the Work or its cluster changes
-	StepAnswer              // an agent applies it: tell it whether the Work that is being deleted is wanted
-	StepReport              // the cluster is not Ready: write the conditions
-	StepObserve             // dispatching is suspended: observe the objects and write the status
-	StepHold                // add the finalizer, which a Work that was written by hand lacks
-	StepApply               // apply the objects and write the status
-	StepRemove              // remove the objects, then the finalizer
-	StepRelease             // remove the finalizer: the objects cannot be reached
+	StepNone            Step = iota // nothing, until the Work or its cluster changes
+	StepAnswer                      // the agent of the cluster applies the Work: write whether it is wanted if it is being deleted
+	StepReport                      // the cluster is not Ready: write the conditions
+	StepObserve                     // dispatching is suspended: observe the objects and write the status
+	StepAddFinalizer                // add the finalizer, which a Work that was written by hand lacks
+	StepApply                       // apply the objects and write the status
+	StepRemove                      // remove the objects, then the finalizer
+	StepRemoveFinalizer             // remove the finalizer: the objects cannot be reached
 )
 
 // Next returns the step for a Work. cluster is nil if it does not exist. accepted reports whether this process serves the cluster, and stays
@@ -35,7 +35,7 @@ func Next(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, accepted, s
 	case deleted && held && ready:
 		return StepRemove
 	case deleted && held && (cluster == nil || !cluster.DeletionTimestamp.IsZero()):
-		return StepRelease
+		return StepRemoveFinalizer
 	case deleted, cluster == nil, stays:
 		return StepNone
 	case !ready:
@@ -43,7 +43,7 @@ func Next(work *workv1alpha1.Work, cluster *clusterv1alpha1.Cluster, accepted, s
 	case ptr.Deref(work.Spec.SuspendDispatching, false):
 		return StepObserve
 	case !held:
-		return StepHold
+		return StepAddFinalizer
 	}
 	return StepApply
 }

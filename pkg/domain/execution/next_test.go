@@ -20,13 +20,13 @@ func TestNext(t *testing.T) {
 	}{
 		{func(f facts) bool { return f.exists && !f.accepted }, StepAnswer},
 		{func(f facts) bool { return f.deleted && !f.held }, StepNone},
-		{func(f facts) bool { return f.deleted && !f.exists }, StepRelease},
+		{func(f facts) bool { return f.deleted && !f.exists }, StepRemoveFinalizer},
 		{func(f facts) bool { return f.deleted && f.ready }, StepRemove},
-		{func(f facts) bool { return f.deleted && f.leaves }, StepRelease},
+		{func(f facts) bool { return f.deleted && f.leaves }, StepRemoveFinalizer},
 		{func(f facts) bool { return f.deleted || !f.exists || f.stays }, StepNone},
 		{func(f facts) bool { return !f.ready }, StepReport},
 		{func(f facts) bool { return f.suspended }, StepObserve},
-		{func(f facts) bool { return !f.held }, StepHold},
+		{func(f facts) bool { return !f.held }, StepAddFinalizer},
 		{func(facts) bool { return true }, StepApply},
 	}
 	for n := range 1 << 8 {

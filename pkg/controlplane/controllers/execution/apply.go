@@ -57,7 +57,7 @@ func (r *result) problem() string {
 }
 
 // apply does what a step needs of the objects in the member.
-func (r *runner) apply(ctx context.Context, t *turn) error {
+func (r *runner) apply(ctx context.Context, t *reconciliation) error {
 	switch {
 	case t.step == execution.StepApply:
 		began := r.deps.Clock.Now()
@@ -86,7 +86,7 @@ func (r *runner) apply(ctx context.Context, t *turn) error {
 }
 
 // applyObjects applies the objects of a Work to the member.
-func (r *runner) applyObjects(ctx context.Context, t *turn) error {
+func (r *runner) applyObjects(ctx context.Context, t *reconciliation) error {
 	if err := r.parse(t.work, t.state); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *runner) applyObjects(ctx context.Context, t *turn) error {
 
 // applyObject applies one object to the member. It returns when to do so again if
 // nothing happens until then, and whether the object is as desired.
-func (r *runner) applyObject(ctx context.Context, t *turn, i int) (wait time.Duration, complete bool, err error) {
+func (r *runner) applyObject(ctx context.Context, t *reconciliation, i int) (wait time.Duration, complete bool, err error) {
 	o := t.state.objects[i]
 	if err := r.resolve(t.member, t.work.Name, o); err != nil { //nolint:contextcheck // what it begins ends with the runner
 		return 0, false, err
@@ -142,7 +142,7 @@ func (r *runner) applyObject(ctx context.Context, t *turn, i int) (wait time.Dur
 }
 
 // writer returns the writer of an object.
-func (r *runner) writer(t *turn, o *object) *writer {
+func (r *runner) writer(t *reconciliation, o *object) *writer {
 	w := &writer{
 		cluster: r.cluster, timeout: r.deps.Timeout, hasher: r.hasher, clock: r.deps.Clock, metrics: r.writes, retainer: r.rules,
 		written: func(obj *unstructured.Unstructured) { r.events.objectApplied(obj, r.cluster) },
@@ -168,7 +168,7 @@ func (r *runner) current(ctx context.Context, work *workv1alpha1.Work) error {
 }
 
 // clearObjects deletes or releases the objects of a Work. It returns what those wait for that are being deleted.
-func (r *runner) clearObjects(ctx context.Context, t *turn) (waits []string, err error) {
+func (r *runner) clearObjects(ctx context.Context, t *reconciliation) (waits []string, err error) {
 	if err := r.parse(t.work, t.state); err != nil {
 		ctrllog.FromContext(ctx).Info("Leaving the objects of a Work whose manifests are invalid", "Work", t.work.Name, "err", err)
 		return nil, nil
@@ -185,7 +185,7 @@ func (r *runner) clearObjects(ctx context.Context, t *turn) (waits []string, err
 }
 
 // clearRemoved deletes or releases the objects of manifests that a Work had, and keeps those in mind that fail.
-func (r *runner) clearRemoved(ctx context.Context, t *turn) (errs []error) {
+func (r *runner) clearRemoved(ctx context.Context, t *reconciliation) (errs []error) {
 	t.state.removed = slices.DeleteFunc(t.state.removed, func(o *object) bool {
 		_, err := r.clearObject(ctx, t, o)
 		if err != nil {
@@ -197,7 +197,7 @@ func (r *runner) clearRemoved(ctx context.Context, t *turn) (errs []error) {
 }
 
 // clearObject deletes or releases an object of a Work. It returns what the object waits for if it is being deleted.
-func (r *runner) clearObject(ctx context.Context, t *turn, o *object) ([]string, error) {
+func (r *runner) clearObject(ctx context.Context, t *reconciliation, o *object) ([]string, error) {
 	mapping, err := t.member.Mapping(o.gvk)
 	if meta.IsNoMatchError(err) {
 		return nil, nil // it was deleted with its type
@@ -240,7 +240,7 @@ const (
 
 // occupant returns what a namespace is kept for that a member loses with a Work, or "" if it is to be deleted: deleting it would delete
 // objects that are preserved, or that the control plane did not put there. The objects of other Works go first.
-func (r *runner) occupant(ctx context.Context, t *turn, namespace string) (string, error) {
+func (r *runner) occupant(ctx context.Context, t *reconciliation, namespace string) (string, error) {
 	list := &workv1alpha1.WorkList{}
 	if err := r.client.List(ctx, list, client.InNamespace(r.namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing works: %w", err)

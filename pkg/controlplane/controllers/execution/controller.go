@@ -127,9 +127,9 @@ type Controller struct {
 	duration  *prometheus.HistogramVec
 	writes    *writeMetrics
 	hasher    execution.Hasher
-	// runners are those of the clusters that exist, and leftovers the Works of others.
-	runners   *lifetime.Registry[*runner]
-	leftovers priorityqueue.PriorityQueue[types.NamespacedName]
+	// runners are those of the clusters that exist, and clusterless has the Works whose cluster does not exist.
+	runners     *lifetime.Registry[*runner]
+	clusterless priorityqueue.PriorityQueue[types.NamespacedName]
 	// limiters limit the events of relayEvents.
 	limiters *lifetime.Registry[*rate.Limiter]
 }
@@ -141,7 +141,7 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 	return &Controller{
 		deps: d, client: c, live: live, finalizer: &finalizer{client: c, live: live}, hasher: execution.NewHasher(),
 		events: newEvents(applied, observed, d), runners: lifetime.New(c, (*runner).stop), limiters: lifetime.New[*rate.Limiter](c, nil),
-		leftovers: controllers.NewQueue(controllers.QueueOptions[types.NamespacedName]{RateLimiter: controllers.RateLimiter[types.NamespacedName](d.Retry)}),
+		clusterless: controllers.NewQueue(controllers.QueueOptions[types.NamespacedName]{RateLimiter: controllers.RateLimiter[types.NamespacedName](d.Retry)}),
 		status: status.NewWriter(status.Options[*workv1alpha1.Work, *workv1alpha1.WorkStatus]{
 			Get:    func(w *workv1alpha1.Work) *workv1alpha1.WorkStatus { return &w.Status },
 			Client: c, Clock: d.Clock,
@@ -193,9 +193,9 @@ func (c *Controller) interpreter(cluster string) Interpreter {
 
 // run watches Clusters and Works until ctx ends.
 func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
-	var leftovers sync.WaitGroup
-	leftovers.Go(func() { controllers.Run(ctx, c.leftovers, 1, c.leftBehind) })
-	defer leftovers.Wait()
+	var running sync.WaitGroup
+	running.Go(func() { controllers.Run(ctx, c.clusterless, 1, c.reconcileClusterless) })
+	defer running.Wait()
 	defer c.runners.End()
 	forgetClusters, err := controllers.Handle(ctx, informers, &clusterv1alpha1.Cluster{}, c.runners, c.limiters, c.clusterHandler(ctx))
 	if err != nil {
@@ -239,7 +239,7 @@ func (c *Controller) runner(ctx context.Context, work *workv1alpha1.Work) *runne
 func (c *Controller) enqueue(ctx context.Context, work *workv1alpha1.Work, low bool) {
 	switch r := c.runner(ctx, work); {
 	case r == nil:
-		c.leftovers.Add(types.NamespacedName{Namespace: work.Namespace, Name: work.Name})
+		c.clusterless.Add(types.NamespacedName{Namespace: work.Namespace, Name: work.Name})
 	case low:
 		r.addLow(work.Name)
 	default:

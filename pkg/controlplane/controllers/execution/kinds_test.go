@@ -56,7 +56,7 @@ func TestRunner_LivesAsLongAsItsCluster(t *testing.T) {
 	b.c.runners.OnDelete(cluster)
 	b.delete()
 	b.c.enqueue(b.Context(), b.work(), false)
-	if b.c.runner(b.Context(), b.work()) != nil || b.c.leftovers.Len() != 1 {
+	if b.c.runner(b.Context(), b.work()) != nil || b.c.clusterless.Len() != 1 {
 		t.Fatal("a cluster that does not exist has a runner")
 	}
 	<-first.ctx.Done()
@@ -68,7 +68,7 @@ func TestRunner_LivesAsLongAsItsCluster(t *testing.T) {
 	}
 	b.Must(b.Stored.Delete(b.Context(), again))
 	b.c.runners.Sync()
-	if _, err := b.c.leftBehind(b.Context(), memory.Key("karmada-es-m1", "w")); err != nil || !b.gone() {
+	if _, err := b.c.reconcileClusterless(b.Context(), memory.Key("karmada-es-m1", "w")); err != nil || !b.gone() {
 		t.Errorf("the Work is left: %v", err)
 	}
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// turn is one reconciliation of a Work: what is read, decided and done.
-type turn struct {
+// reconciliation is one reconciliation of a Work: what was read, what is decided, and how it ended.
+type reconciliation struct {
 	work    *workv1alpha1.Work
 	cluster *clusterv1alpha1.Cluster // nil if it does not exist
 	state   *workState
@@ -50,9 +50,9 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 	case execution.StepAnswer:
 		r.forget(name)
 		err = r.answer(ctx, t)
-	case execution.StepHold:
+	case execution.StepAddFinalizer:
 		err = r.finalizer.add(ctx, t.work) // its event enqueues the Work
-	case execution.StepRemove, execution.StepRelease:
+	case execution.StepRemove, execution.StepRemoveFinalizer:
 		err = r.remove(ctx, t)
 	case execution.StepReport, execution.StepObserve, execution.StepApply:
 		if err = r.apply(ctx, t); err == nil {
@@ -63,8 +63,8 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 }
 
 // load reads a Work and its cluster, and decides what is done. It returns nil if the Work is gone.
-func (r *runner) load(ctx context.Context, name string) (*turn, error) {
-	t := &turn{work: &workv1alpha1.Work{}}
+func (r *runner) load(ctx context.Context, name string) (*reconciliation, error) {
+	t := &reconciliation{work: &workv1alpha1.Work{}}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, t.work, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		r.forget(name)
@@ -102,7 +102,7 @@ const (
 
 // remove deletes or releases the objects of a Work that is being deleted, if they can be reached, and then removes its finalizer. Objects
 // that the binding still wants stay as they are: another Work follows.
-func (r *runner) remove(ctx context.Context, t *turn) error {
+func (r *runner) remove(ctx context.Context, t *reconciliation) error {
 	if t.step == execution.StepRemove {
 		wanted, err := r.wants(ctx, t)
 		if err == nil && t.again == 0 && !wanted {
@@ -122,7 +122,7 @@ func (r *runner) remove(ctx context.Context, t *turn) error {
 }
 
 // wants reports whether the objects of a Work that is being deleted stay. An agent waits for the answer.
-func (r *runner) wants(ctx context.Context, t *turn) (bool, error) {
+func (r *runner) wants(ctx context.Context, t *reconciliation) (bool, error) {
 	if of, _ := scope.BindingOf(t.work); of == nil || r.deps.ReadBindings {
 		return r.wanted(ctx, t)
 	}
@@ -137,7 +137,7 @@ func (r *runner) wants(ctx context.Context, t *turn) (bool, error) {
 }
 
 // clear removes the objects. It tries again while the member is deleting them: a cluster that is removed does not wait for that.
-func (r *runner) clear(ctx context.Context, t *turn) error {
+func (r *runner) clear(ctx context.Context, t *reconciliation) error {
 	waits, err := r.clearObjects(ctx, t)
 	since := r.deps.Clock.Since(t.work.DeletionTimestamp.Time)
 	switch {
@@ -156,7 +156,7 @@ func (r *runner) clear(ctx context.Context, t *turn) error {
 }
 
 // answer writes, for the agent of a cluster, which sees no bindings, whether a Work that is being deleted is wanted.
-func (r *runner) answer(ctx context.Context, t *turn) error {
+func (r *runner) answer(ctx context.Context, t *reconciliation) error {
 	of, _ := scope.BindingOf(t.work)
 	if of == nil || !r.deps.ReadBindings || t.work.DeletionTimestamp.IsZero() || t.work.Annotations[workv1alpha2.WantedAnnotation] != "" {
 		return nil
@@ -171,7 +171,7 @@ func (r *runner) answer(ctx context.Context, t *turn) error {
 
 // wanted reports whether the binding of a Work wants it: somebody else deleted the Work. The cache is asked first, because bindings delete most
 // Works.
-func (r *runner) wanted(ctx context.Context, t *turn) (bool, error) {
+func (r *runner) wanted(ctx context.Context, t *reconciliation) (bool, error) {
 	of, key := scope.BindingOf(t.work)
 	if of == nil || !r.deps.ReadBindings || !t.cluster.DeletionTimestamp.IsZero() {
 		return false, nil
@@ -241,8 +241,8 @@ func (f *finalizer) write(ctx context.Context, work *workv1alpha1.Work, finalize
 	return f.client.Update(ctx, updated)
 }
 
-// leftBehind removes the finalizer of a Work that is being deleted and whose cluster does not exist.
-func (c *Controller) leftBehind(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+// reconcileClusterless removes the finalizer of a Work that is being deleted and whose cluster does not exist.
+func (c *Controller) reconcileClusterless(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	work := &workv1alpha1.Work{}
 	if err := c.client.Get(ctx, key, work, client.UnsafeDisableDeepCopy); err != nil {
 		return 0, client.IgnoreNotFound(err)
@@ -251,7 +251,7 @@ func (c *Controller) leftBehind(ctx context.Context, key types.NamespacedName) (
 		r.addLow(work.Name)
 		return 0, nil
 	}
-	if execution.Next(work, nil, false, false) != execution.StepRelease {
+	if execution.Next(work, nil, false, false) != execution.StepRemoveFinalizer {
 		return 0, nil // the event of the creation of the cluster enqueues the Work
 	}
 	return 0, c.finalizer.remove(ctx, work)

@@ -21,7 +21,7 @@ import (
 type statusWriter = status.Writer[*workv1alpha1.Work, *workv1alpha1.WorkStatus]
 
 // report writes the status of a Work if it differs from the stored one and is due, and publishes its events.
-func (r *runner) report(ctx context.Context, t *turn) error {
+func (r *runner) report(ctx context.Context, t *reconciliation) error {
 	now, s := r.deps.Clock.Now(), t.state
 	before := r.status.Current(t.work, &s.written)
 	after := before.DeepCopy()
@@ -56,7 +56,7 @@ func (r *runner) report(ctx context.Context, t *turn) error {
 }
 
 // describe sets the status of a Work, and returns whether it is stable.
-func (r *runner) describe(t *turn, status *workv1alpha1.WorkStatus, now time.Time) (change controllers.Change, err error) {
+func (r *runner) describe(t *reconciliation, status *workv1alpha1.WorkStatus, now time.Time) (change controllers.Change, err error) {
 	var res *execution.Result
 	if t.result != nil {
 		res = &t.result.Result
@@ -75,7 +75,7 @@ func (r *runner) describe(t *turn, status *workv1alpha1.WorkStatus, now time.Tim
 }
 
 // observe updates the status of the objects of a Work.
-func (r *runner) observe(t *turn) error {
+func (r *runner) observe(t *reconciliation) error {
 	var errs []error
 	for _, o := range t.state.objects {
 		if o.kind == nil {
@@ -100,7 +100,7 @@ func (r *runner) observe(t *turn) error {
 }
 
 // publish records the events about a status that was written.
-func (r *runner) publish(t *turn, before, after *workv1alpha1.WorkStatus) {
+func (r *runner) publish(t *reconciliation, before, after *workv1alpha1.WorkStatus) {
 	if execution.Transitioned(before, after, workv1alpha1.WorkDispatching) {
 		r.events.dispatching(t.work, meta.FindStatusCondition(after.Conditions, workv1alpha1.WorkDispatching).Message)
 	}
@@ -122,7 +122,7 @@ func (r *runner) publish(t *turn, before, after *workv1alpha1.WorkStatus) {
 }
 
 // reportRemoving records that the objects of a Work that is being deleted stay in the cluster, and why.
-func (r *runner) reportRemoving(ctx context.Context, t *turn, reason, message string) error {
+func (r *runner) reportRemoving(ctx context.Context, t *reconciliation, reason, message string) error {
 	message = execution.Text(message)
 	r.deps.Stuck.set(r.cluster, stuckRemoval, t.work.Name, message)
 	old := meta.FindStatusCondition(r.status.Current(t.work, &t.state.written).Conditions, workv1alpha1.WorkRemoved)

@@ -247,7 +247,7 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := b.state().objects[0]
-	_, err = b.runner.writer(&turn{work: cached, member: m}, o).apply(t.Context(), execution.Unknown(true), cached.Spec.Workload.Manifests[0].Raw, execution.ActionCompare, &stale)
+	_, err = b.runner.writer(&reconciliation{work: cached, member: m}, o).apply(t.Context(), execution.Unknown(true), cached.Spec.Workload.Manifests[0].Raw, execution.ActionCompare, &stale)
 	if got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k"); err == nil || got != "later" {
 		t.Errorf("the member has %q, %v", got, err)
 	}

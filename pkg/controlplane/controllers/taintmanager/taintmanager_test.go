@@ -252,7 +252,7 @@ func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
 	}
 }
 
-// evicting is a scheduler that is told of evictions.
+// evicting is a scheduler that calls a function for each eviction.
 type evicting func(*workv1alpha2.ResourceBindingSpec) bool
 
 func (evicting) Create(context.Context, *scope.Binding, workv1alpha2.Binding) (bool, error) {
