@@ -349,6 +349,22 @@ func (q *Queue[T]) Wake(concerned func(T) bool) {
 	}
 }
 
+// SetPriority changes the priority of a key that is in the queue, to a lower one, too.
+func (q *Queue[T]) SetPriority(key T, priority int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if current, ok := q.ready.Priority(key); ok && current != priority {
+		q.metrics.AddedWith(key, priority)
+		q.ready.SetPriority(key, priority, false)
+	}
+	if d := q.delayed[key]; d != nil {
+		d.priority = priority
+	}
+	if w := q.working[key]; w != nil && w.again {
+		w.next = priority
+	}
+}
+
 // Ready returns the number of keys that wait for nothing but a worker. Len has those, too, that a worker has and that come again.
 func (q *Queue[T]) Ready() int {
 	q.mu.Lock()

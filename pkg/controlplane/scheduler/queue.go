@@ -79,6 +79,7 @@ func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 		delay = 0
 	}
 	q.Forget(k)
+	q.SetPriority(k, p)
 	q.AddWithOpts(priorityqueue.AddOpts{Priority: &p, After: delay}, k)
 }
 

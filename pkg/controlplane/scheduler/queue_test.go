@@ -54,7 +54,17 @@ func TestQueue_PushAgainTakesTheNewPriority(t *testing.T) {
 	q.Push(named("a"), 9)
 	pending(t, q, 2, 0, 0)
 	pop(t, q, "a")
-	pop(t, q, "b")
+	// A lower one, too: while it is queued, waits, or comes again.
+	q.Push(named("c"), 9)
+	q.Push(named("c"), 1)
+	q.Push(named("a"), 9)
+	q.Push(named("a"), 2)
+	q.Finish(named("a"), finished)
+	q.PushAfter(named("d"), 9, time.Second)
+	q.Push(named("d"), 3)
+	for _, want := range []string{"b", "d", "a", "c"} {
+		pop(t, q, want)
+	}
 }
 
 func TestQueue_PushedWhileWorkedOnComesAgain(t *testing.T) {
