@@ -151,6 +151,10 @@ func informerOf(ctx context.Context, informers cache.Informers, kind client.Obje
 	for {
 		informer, err := informers.GetInformer(ctx, kind)
 		if err == nil {
+			// Runnables that start before the manager get an informer that does not run yet.
+			if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+				return nil
+			}
 			return informer
 		}
 		log.FromContext(ctx).Info("Watching failed, trying again", "kind", fmt.Sprintf("%T", kind), "err", err.Error())

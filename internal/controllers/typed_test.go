@@ -4,12 +4,16 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	cachetesting "k8s.io/client-go/tools/cache/testing"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -91,5 +95,50 @@ func TestHandler(t *testing.T) {
 	}
 	if want := []string{"added a", "updated a b", "deleted b", "deleted c"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// unstarted are the informers of a manager that may not run yet.
+type unstarted struct {
+	cache.Informers
+	informer toolscache.SharedIndexInformer
+}
+
+func (u unstarted) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return u.informer, nil
+}
+
+func TestHandle_WaitsForAnInformerThatDoesNotRunYet(t *testing.T) {
+	for name, starts := range map[string]bool{"the manager starts": true, "the manager ends": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				objects := cachetesting.NewFakeControllerSource()
+				defer objects.Shutdown()
+				objects.Add(secret("a"))
+				informers := unstarted{informer: toolscache.NewSharedIndexInformer(objects, &corev1.Secret{}, 0, nil)}
+				var got []string
+				returned := false
+				go func() {
+					_, err := Handle(ctx, informers, &corev1.Secret{}, Handler[*corev1.Secret]{Added: func(s *corev1.Secret, _ bool) { got = append(got, s.Name) }})
+					returned = err == nil
+				}()
+				time.Sleep(time.Minute)
+				if synctest.Wait(); returned || len(got) > 0 {
+					t.Fatalf("returned %t with %q before the informer ran", returned, got)
+				}
+				if starts {
+					go informers.informer.RunWithContext(ctx)
+				} else {
+					cancel()
+				}
+				time.Sleep(time.Second)
+				if synctest.Wait(); !returned || len(got) > 0 != starts {
+					t.Errorf("returned %t, handled %q", returned, got)
+				}
+				cancel()
+				synctest.Wait()
+			})
+		})
 	}
 }
