@@ -52,7 +52,7 @@ var additions = map[string][]string{
 	"karmadactl apply":          {"plan", "yes"}, // what it would do in every cluster
 	"karmadactl deinit":         {"purge-data"},  // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
-	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm", "load-images"},
+	"karmadactl init": {"only", "skip-phases", "dry-run", "print-config", "export", "key-algorithm", "load-images"},
 }
 
 // shorthands are those that the contract does not have, as FLAG/SHORTHAND.

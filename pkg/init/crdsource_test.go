@@ -70,7 +70,7 @@ func TestCustomCRDs(t *testing.T) {
 		source, err string
 		n           int
 	}{
-		"the default is what is built in": {source: config.NewOptions().CRDs},
+		"the default is what is built in": {source: config.New().CRDs},
 		"nothing":                         {},
 		"an archive":                      {source: file, n: 1},
 		"a directory":                     {source: dir, n: 1},
@@ -79,13 +79,9 @@ func TestCustomCRDs(t *testing.T) {
 		"a file of nothing":               {source: "/nowhere", err: "reading --crds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := config.NewOptions()
+			o := config.New()
 			o.CRDs = tc.source
-			r, err := NewRequest("karmadactl", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := customCRDs(t.Context(), r.CRDs)
+			got, err := customCRDs(t.Context(), o.CustomCRDs())
 			if len(got) != tc.n || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("%d definitions, %v", len(got), err)
 			}

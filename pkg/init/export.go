@@ -36,7 +36,7 @@ func manifests(s *phases.State) ([]manifest, error) {
 		return nil, err
 	}
 	var host, control []manifest
-	for _, p := range chosen(s.Request) {
+	for _, p := range chosen(s.Config) {
 		objects, err := p.Host(in)
 		if err != nil {
 			return nil, err
@@ -56,13 +56,13 @@ func manifests(s *phases.State) ([]manifest, error) {
 
 // Print checks the host cluster and writes the objects of an installation to w,
 // those of the host cluster first.
-func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) (err error) {
+func Print(ctx context.Context, d Deps, r *config.Configuration, w io.Writer) (err error) {
 	s, err := newState(ctx, d, r)
 	if err != nil {
 		return err
 	}
 	defer progress.Begin(ctx, s.Progress, phases.Preflight, &err)()
-	if err := preflight.Check(ctx, preflight.Deps{Request: s.Request, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
+	if err := preflight.Check(ctx, preflight.Deps{Config: s.Config, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
 		return err
 	}
 	s.Progress.Done(phases.Preflight, "nothing is in the way")
@@ -92,10 +92,10 @@ func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) (err err
 
 // nodeNote returns what must be done to the node of etcd.
 func nodeNote(s *phases.State) string {
-	if !s.Request.Etcd.OnNode() {
+	if !s.Config.Etcd.OnNode() {
 		return ""
 	}
-	name, labelled, err := s.Facts.EtcdNode(&s.Request.Etcd)
+	name, labelled, err := s.Facts.EtcdNode(&s.Config.Etcd)
 	if err != nil || labelled {
 		return ""
 	}
@@ -104,14 +104,15 @@ func nodeNote(s *phases.State) string {
 
 // Export writes the objects of an installation to files in dir, with the
 // certificates and the kubeconfig. Running it again keeps the certificates.
-func Export(ctx context.Context, d Deps, r *config.Request, dir string) error {
-	r = r.InDirectory(config.Directory{Data: dir, PKI: filepath.Join(dir, "pki")})
-	files := credentials.Files(r.Directory)
+func Export(ctx context.Context, d Deps, r *config.Configuration, dir string) error {
+	there := *r
+	there.DataPath, there.PKIPath = dir, filepath.Join(dir, "pki")
+	files := credentials.FilesOf(&there)
 	certificates, err := files.Certificates()
 	if err != nil {
 		return err
 	}
-	s, err := newState(ctx, d, r)
+	s, err := newState(ctx, d, &there)
 	if err != nil {
 		return err
 	}
@@ -171,6 +172,6 @@ func howToApply(s *phases.State) string {
   kubectl --kubeconfig %s apply --server-side --force-conflicts -f control-plane/
 
 The first is for the host cluster, the last for the control plane, at %s.
-`, s.Request.Namespace, components.APIServer, credentials.KubeconfigName, s.Addresses.Server)
+`, s.Config.APIServer.Namespace, components.APIServer, credentials.KubeconfigName, s.Addresses.Server)
 	return out.String()
 }

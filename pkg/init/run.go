@@ -67,22 +67,14 @@ type Result struct {
 // Changed reports whether the installation was not as wanted before.
 func (r *Result) Changed() bool { return r.FilesChanged || r.Changes.Changed() }
 
-// NewRequest reads the configuration file of the options, if one is named, and checks them all.
-func NewRequest(program string, o config.Options) (*config.Request, error) {
-	if err := o.Complete(); err != nil {
-		return nil, err
-	}
-	return o.Request(program, phases.Names())
-}
-
 // Run makes sure that the requested control plane is installed and works. When it is interrupted, or fails, it can be
 // run again.
-func Run(ctx context.Context, d Deps, r *config.Request) (*Result, error) {
+func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) {
 	s, err := newState(ctx, d, r)
 	if err != nil {
 		return nil, err
 	}
-	if e := &r.Etcd; e.StorageMode != components.StoragePVC && e.Replicas > 1 && e.External == nil {
+	if e := &r.Etcd; e.StorageMode != components.StoragePVC && e.Replicas > 1 && !e.External.Used() {
 		s.Outcome.Note("etcd keeps its data in its pods: a member whose pod is deleted does not come back by itself; use --etcd-storage-mode=PVC to keep it")
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -92,7 +84,7 @@ func Run(ctx context.Context, d Deps, r *config.Request) (*Result, error) {
 		return nil, err
 	}
 	out := &Result{
-		Kubeconfig: credentials.Files(r.Directory).Kubeconfig(), Server: s.Addresses.Server,
+		Kubeconfig: credentials.FilesOf(r).Kubeconfig(), Server: s.Addresses.Server,
 		Token: s.Outcome.Token(), CAHash: s.CAHash(), Notes: s.Outcome.Notes(),
 	}
 	out.Changes, out.FilesChanged = s.Outcome.Changes()
@@ -100,25 +92,25 @@ func Run(ctx context.Context, d Deps, r *config.Request) (*Result, error) {
 }
 
 // chosen are the phases that are to run.
-func chosen(r *config.Request) []phases.Phase {
+func chosen(r *config.Configuration) []phases.Phase {
 	return slices.DeleteFunc(phases.All(), func(p phases.Phase) bool { return !r.Runs(p.Name) })
 }
 
 // newState reads the host cluster.
-func newState(ctx context.Context, d Deps, r *config.Request) (_ *phases.State, err error) {
+func newState(ctx context.Context, d Deps, r *config.Configuration) (_ *phases.State, err error) {
 	if d.Progress == nil {
 		d.Progress = progress.Discard{}
 	}
 	s := &phases.State{Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now, Outcome: &phases.Outcome{}}
 	defer progress.Begin(ctx, s.Progress, stepHost, &err)()
 	defer s.Progress.Watch(ctx, stepHost, "the host cluster to answer")()
-	if s.CRDs, err = customCRDs(ctx, r.CRDs); err != nil {
+	if s.CRDs, err = customCRDs(ctx, r.CustomCRDs()); err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(d.Host)
 	cfg.QPS, cfg.Burst = -1, 0
-	if r.HostEndpoint != "" {
-		cfg.Host = r.HostEndpoint
+	if r.Host.Endpoint != "" {
+		cfg.Host = r.Host.Endpoint
 	}
 	if s.HostAPI, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
@@ -126,7 +118,7 @@ func newState(ctx context.Context, d Deps, r *config.Request) (_ *phases.State, 
 	if err := hostcluster.RefuseControlPlane(cfg.Host, s.HostAPI.Discovery()); err != nil {
 		return nil, err
 	}
-	if s.Facts, err = hostcluster.Gather(ctx, s.HostAPI, r.Namespace); err != nil {
+	if s.Facts, err = hostcluster.Gather(ctx, s.HostAPI, r.APIServer.Namespace); err != nil {
 		return nil, err
 	}
 	if s.Facts.NodeExpected(&r.Etcd) {
@@ -135,12 +127,13 @@ func newState(ctx context.Context, d Deps, r *config.Request) (_ *phases.State, 
 	if err := s.Facts.AwaitNode(ctx, s.HostAPI, &r.Etcd); err != nil {
 		return nil, fmt.Errorf("waiting for a node of the host cluster: %w", err)
 	}
-	images, missing := r.Images.WithBuild(version.Get(), availableImages(s.Facts, d.Archive))
+	resolved := *r
+	missing := resolved.UseBuild(version.Get(), availableImages(s.Facts, d.Archive), resolved.Parts())
 	if hint := config.ImageHint(d.Program, missing); hint != "" {
 		s.Progress.Waiting(stepHost, hint)
 	}
-	s.Request = r.WithImages(images)
-	s.Tracker = rollout.NewTracker(s.HostAPI, r.Namespace, d.Now)
+	s.Config = &resolved
+	s.Tracker = rollout.NewTracker(s.HostAPI, r.APIServer.Namespace, d.Now)
 	if s.Host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}

@@ -11,22 +11,21 @@ import (
 )
 
 func TestChosen(t *testing.T) {
-	names := func(change func(*config.Options)) (out []string) {
-		o := config.NewOptions()
+	names := func(change func(*config.Configuration)) (out []string) {
+		o := config.New()
 		change(&o)
-		r, err := NewRequest("karmadactl", o)
-		if err != nil {
+		if err := o.Complete(nil, "karmadactl", phases.Names()); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range chosen(r) {
+		for _, p := range chosen(&o) {
 			out = append(out, p.Name)
 		}
 		return out
 	}
-	if diff := cmp.Diff([]string{"certs", "kubeconfig"}, names(func(o *config.Options) { o.Phases.Only = []string{"kubeconfig", "certs"} })); diff != "" {
+	if diff := cmp.Diff([]string{"certs", "kubeconfig"}, names(func(o *config.Configuration) { o.Phases.Only = []string{"kubeconfig", "certs"} })); diff != "" {
 		t.Error(diff)
 	}
-	if got := names(func(o *config.Options) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-1 || slices.Contains(got, "preflight") {
+	if got := names(func(o *config.Configuration) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-1 || slices.Contains(got, "preflight") {
 		t.Errorf("got %v", got)
 	}
 }

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/addons"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
@@ -48,16 +45,13 @@ const (
 // enableFlags are those of "enable".
 type enableFlags struct {
 	flags
-	request                     addons.Request
-	podSeconds, apiSeconds      int
-	memberPath, memberContext   string
-	descheduler, metricsAdapter addons.Setting
-	estimator, search           addons.Setting
-	export                      string
+	request                   addons.Request
+	memberPath, memberContext string
+	export                    string
 }
 
 func newEnableCommand(e *env.Env) *cobra.Command {
-	f := enableFlags{flags: newFlags()}
+	f := enableFlags{flags: newFlags(), request: addons.Request{Config: config.New()}}
 	cmd := e.Command("enable", "Enable addons", enableLong, enableExamples)
 	cmd.ValidArgsFunction = complete
 	cmd.RunE = e.Run(func(ctx context.Context, args []string) error { return f.run(ctx, e, args) })
@@ -67,24 +61,7 @@ func newEnableCommand(e *env.Env) *cobra.Command {
 }
 
 func (f *enableFlags) addFlags(fs *pflag.FlagSet) {
-	release := version.Get().Release()
-	for _, c := range []struct {
-		addon, replicas, priority string
-		*addons.Setting
-	}{
-		{components.Descheduler, "karmada-descheduler", "descheduler", &f.descheduler},
-		{components.Estimator, "karmada-estimator", "estimator", &f.estimator},
-		{components.MetricsAdapter, "karmada-metrics-adapter", "metrics-adapter", &f.metricsAdapter},
-		{components.Search, "karmada-search", "search", &f.search},
-	} {
-		fs.StringVar(&c.Image, c.addon+"-image", config.DefaultImage(c.addon, release), fmt.Sprintf("Image of %s.", c.addon))
-		fs.Int32Var(&c.Replicas, c.replicas+"-replicas", 1, fmt.Sprintf("Number of pods of %s.", c.addon))
-		fs.StringVar(&c.PriorityClass, c.priority+"-priority-class", config.DefaultPriorityClass, fmt.Sprintf("Priority class of the pods of %s.", c.addon))
-	}
-	fs.StringVar(&f.request.PrivateRegistry, "private-image-registry", "", "Registry to pull the images from that are left at their defaults.")
-	fs.StringVar(&f.request.Domain, "host-cluster-domain", config.DefaultDomain, "DNS domain of the host cluster.")
-	fs.IntVar(&f.podSeconds, "pod-timeout", 120, "Seconds to wait for the pods of each addon to be ready; 0 waits for ever.")
-	fs.IntVar(&f.apiSeconds, "apiservice-timeout", 30, "Seconds to wait for each API of an addon to be served; 0 waits for ever.")
+	f.request.Config.AddAddonFlags(fs)
 	fs.StringVar(&f.memberPath, "member-kubeconfig", "", "Path to a kubeconfig of the member clusters, as pods of the host cluster reach them; default the credentials that the control plane has.")
 	fs.StringVar(&f.memberContext, "member-context", "", "Context of --member-kubeconfig; default the current one, or with several clusters those of their names.")
 	fs.StringVar(&f.export, "export", "", "Directory to which the objects are written instead of applying them, with private keys; README.txt in it has the next steps.")
@@ -94,10 +71,8 @@ func (f *enableFlags) addFlags(fs *pflag.FlagSet) {
 func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error {
 	r := &f.request
 	r.Namespace, r.Addons, r.Clusters = f.namespace, args, f.clusters()
-	r.PodTimeout, r.APITimeout = time.Duration(f.podSeconds)*time.Second, time.Duration(f.apiSeconds)*time.Second
-	r.Settings = map[string]addons.Setting{components.Descheduler: f.descheduler, components.Estimator: f.estimator, components.MetricsAdapter: f.metricsAdapter, components.Search: f.search}
 	switch {
-	case f.podSeconds < 0 || f.apiSeconds < 0:
+	case r.Config.WaitSeconds < 0 || r.Config.Addons.WaitSeconds < 0:
 		return errors.New("--pod-timeout and --apiservice-timeout must be 0 or greater")
 	case f.memberContext != "" && f.memberPath == "":
 		return errors.New("--member-context needs --member-kubeconfig, the file that has the context")

@@ -120,13 +120,12 @@ func (s *site) join(t *testing.T) {
 // install makes the namespace and the Secrets of a control plane in the host cluster.
 func (s *site) install(t *testing.T) {
 	t.Helper()
-	o := config.NewOptions()
+	o := config.New()
 	o.DataPath, o.Phases.Only = t.TempDir(), []string{phases.Certificates, phases.Namespace}
-	request, err := installer.NewRequest("karmadactl", o)
-	if err != nil {
+	if err := o.Complete(nil, "karmadactl", phases.Names()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := installer.Run(t.Context(), installer.Deps{Program: "karmadactl", Host: s.host.Config, Now: time.Now}, request); err != nil {
+	if _, err := installer.Run(t.Context(), installer.Deps{Program: "karmadactl", Host: s.host.Config, Now: time.Now}, &o); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/limit"
@@ -29,13 +30,13 @@ func newImagesCommand(e *env.Env) *cobra.Command {
 }
 
 func newListCommand(e *env.Env) *cobra.Command {
-	o := config.NewOptions()
+	o := config.New()
 	cmd := e.Command("list", "List the images that an installation needs", "", `
 		# The images of an installation with a registry of one's own
 		{{.Name}} init images list --private-image-registry=registry.example.org/karmada`)
 	cmd.Args = env.NoArguments
-	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := o.Complete(); err != nil {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := o.LoadFile(cmd.Flags()); err != nil {
 			return err
 		}
 		var available []string
@@ -46,8 +47,8 @@ func newListCommand(e *env.Env) *cobra.Command {
 			}
 			available = names
 		}
-		images, missing := o.ImageSet().WithBuild(version.Get(), available)
-		if _, err := fmt.Fprintln(e.Out, strings.Join(images.List(), "\n")); err != nil {
+		missing := o.UseBuild(version.Get(), available, o.Parts())
+		if _, err := fmt.Fprintln(e.Out, strings.Join(o.ImageList(), "\n")); err != nil {
 			return err
 		}
 		if hint := config.ImageHint(e.Name, missing); hint != "" {
@@ -60,7 +61,7 @@ func newListCommand(e *env.Env) *cobra.Command {
 }
 
 func newSaveCommand(e *env.Env) *cobra.Command {
-	o := config.NewOptions()
+	o := config.New()
 	output, engine := "karmada-images.tar", "docker"
 	cmd := e.Command("save", "Save the images that an installation needs as one archive", `
 		Save the images that an installation needs as one archive, from a container
@@ -71,7 +72,7 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 		kind load image-archive karmada-images.tar`)
 	cmd.Args = env.NoArguments
 	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error {
-		images, err := limit.Within(ctx, o.ConfigFile, func() ([]string, error) { return wanted(&o) })
+		images, err := limit.Within(ctx, o.ConfigFile, func() ([]string, error) { return wanted(&o, cmd.Flags()) })
 		if err != nil {
 			return err
 		}
@@ -84,12 +85,12 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 }
 
 // wanted are the images that the flags and the configuration file choose.
-func wanted(o *config.Options) ([]string, error) {
-	if err := o.Complete(); err != nil {
+func wanted(o *config.Configuration, fs *pflag.FlagSet) ([]string, error) {
+	if err := o.LoadFile(fs); err != nil {
 		return nil, err
 	}
 	// An engine that loaded the archive of this build has all names in it.
-	return o.ImageSet().List(), nil
+	return o.ImageList(), nil
 }
 
 // save has the engine write the images; the error names those that it lacks.

@@ -65,7 +65,7 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	o := config.NewOptions()
+	o := config.New()
 	var out output
 	var load string
 	kubeconfig := env.Kubeconfig{Flag: "--kubeconfig"}
@@ -73,8 +73,12 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Args = env.NoArguments
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error {
+		complete := func() (struct{}, error) { return struct{}{}, o.Complete(cmd.Flags(), e.Name, phases.Names()) }
+		if _, err := limit.Within(ctx, o.ConfigFile, complete); err != nil {
+			return err
+		}
 		kubeconfig.Path, kubeconfig.Context = o.Host.Kubeconfig, o.Host.Context
-		return run(ctx, e, kubeconfig, o, out, load)
+		return run(ctx, e, kubeconfig, &o, out, load)
 	})
 	o.AddFlags(cmd.Flags())
 	kubeconfig.AddRequestFlags(cmd.Flags())
@@ -89,26 +93,30 @@ func NewCommand(e *env.Env) *cobra.Command {
 
 // output is what is to be written instead of an installation.
 type output struct {
-	dryRun bool
-	export string
+	dryRun, config bool
+	export         string
 }
 
 func (o *output) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.dryRun, "dry-run", false, "Check, and print the objects instead of writing them to the clusters.")
+	fs.BoolVar(&o.config, "print-config", false, "Check, and print the configuration that the defaults, --config and the flags make, as a file for --config.")
 	fs.StringVar(&o.export, "export", "", "Write the objects to this directory, in the order in which they are applied, instead of to the clusters.")
 }
 
-func addPhaseFlags(fs *pflag.FlagSet, o *config.Options) {
+func addPhaseFlags(fs *pflag.FlagSet, o *config.Configuration) {
 	fs.StringSliceVar(&o.Phases.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
 	fs.StringSliceVar(&o.Phases.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
 }
 
-func run(ctx context.Context, e *env.Env, kubeconfig env.Kubeconfig, o config.Options, out output, load string) error {
+func run(ctx context.Context, e *env.Env, kubeconfig env.Kubeconfig, o *config.Configuration, out output, load string) error {
 	if out.dryRun && out.export != "" {
 		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
 	}
-	request, err := limit.Within(ctx, o.ConfigFile, func() (*config.Request, error) { return installer.NewRequest(e.Name, o) })
-	if err != nil {
+	if out.config {
+		text, err := o.File()
+		if err == nil {
+			_, err = e.Out.Write(text)
+		}
 		return err
 	}
 	host, err := e.Load(kubeconfig)
@@ -123,25 +131,25 @@ func run(ctx context.Context, e *env.Env, kubeconfig env.Kubeconfig, o config.Op
 	d := installer.Deps{Program: e.Name, Host: host, Progress: p, Now: e.Now, Archive: archive}
 	switch {
 	case out.export != "":
-		if err := installer.Export(ctx, d, request, out.export); err != nil {
+		if err := installer.Export(ctx, d, o, out.export); err != nil {
 			return e.HostError(kubeconfig, err)
 		}
 		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there describes how to apply them.\n", out.export)
 		return err
 	case out.dryRun:
-		return e.HostError(kubeconfig, installer.Print(ctx, d, request, e.Out))
+		return e.HostError(kubeconfig, installer.Print(ctx, d, o, e.Out))
 	}
-	e.Say("Installing the control plane in namespace %s", request.Namespace)
+	e.Say("Installing the control plane in namespace %s", o.APIServer.Namespace)
 	if load != "" {
 		if err := loadImages(ctx, e, host.Host, archive); err != nil {
 			return err
 		}
 	}
-	return e.HostError(kubeconfig, install(ctx, e, d, request, len(o.Phases.Only) > 0))
+	return e.HostError(kubeconfig, install(ctx, e, d, o, len(o.Phases.Only) > 0))
 }
 
 // install runs the phases, and prints what to do next, unless only a part was to run.
-func install(ctx context.Context, e *env.Env, d installer.Deps, r *config.Request, part bool) error {
+func install(ctx context.Context, e *env.Env, d installer.Deps, r *config.Configuration, part bool) error {
 	begun := e.Now()
 	result, err := installer.Run(ctx, d, r)
 	if err != nil {

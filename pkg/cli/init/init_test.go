@@ -102,7 +102,7 @@ func TestArguments(t *testing.T) {
 		{[]string{"foo"}, `"init" does not take any arguments, got ["foo"]`},
 		{[]string{"--dry-run", "--export=x"}, "cannot be used together"},
 		{[]string{"--etcd-replicas=3"}, "etcd-replicas can only be 1"},
-		{[]string{"--karmada-webhook-extra-args=x"}, `--karmada-webhook-extra-args: argument "x" is invalid: no preceding --key found`},
+		{[]string{"--karmada-webhook-extra-args=x"}, `invalid argument "x" for "--karmada-webhook-extra-args" flag: argument "x" is invalid: no preceding --key found`},
 		{[]string{"--kubeconfig=/nowhere"}, `reading the kubeconfig of --kubeconfig "/nowhere"`},
 	} {
 		if _, err := execute(t, tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) {

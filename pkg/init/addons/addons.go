@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 )
 
@@ -57,24 +58,11 @@ type Selection struct {
 // Request is a Selection to install, and how.
 type Request struct {
 	Selection
-	// Domain is the DNS domain of the host cluster.
-	Domain string
-	// Settings of the pods by addon.
-	Settings map[string]Setting
-	// PrivateRegistry replaces the registry of images that are left at their defaults.
-	PrivateRegistry string
-	// PodTimeout and APITimeout are how long the pods of an addon and its APIs may take to be ready.
-	PodTimeout, APITimeout time.Duration
+	// Config has the settings of the pods, the domain of the host cluster, and how long pods and APIs may take to be ready.
+	Config config.Configuration
 	// MemberKubeconfig returns a kubeconfig for a member with one context and nothing in other files. Nil means the
 	// credentials of the control plane for the member.
 	MemberKubeconfig func(cluster string) (*clientcmdapi.Config, error)
-}
-
-// Setting is what can be chosen for the pods of an addon.
-type Setting struct {
-	Image         string
-	Replicas      int32
-	PriorityClass string
 }
 
 // Validate reports whether the selection can be enabled or disabled, which is the verb.

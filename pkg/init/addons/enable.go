@@ -15,7 +15,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
-	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
@@ -60,7 +59,7 @@ func Enable(ctx context.Context, d Deps, r Request) (*Result, error) {
 	}
 	i := &installer{
 		host: host.client, controlPlane: d.ControlPlane, progress: d.Progress, tracker: rollout.NewTracker(host.api, r.Namespace, d.Now),
-		podTimeout: r.PodTimeout, apiTimeout: r.APITimeout, outcome: o,
+		podTimeout: r.Config.Timeout(), apiTimeout: r.Config.Addons.Timeout(), outcome: o,
 	}
 	err = i.installAll(ctx, parts)
 	return &o.result, err
@@ -91,7 +90,7 @@ type installer struct {
 	controlPlane func(context.Context) (client.Client, error)
 	progress     progress.Reporter
 	tracker      *rollout.Tracker
-	// podTimeout and apiTimeout are how long the pods of an addon and its APIs may take to be ready; 0 is without limit.
+	// podTimeout and apiTimeout are how long the pods of an addon and its APIs may take to be ready;
 	podTimeout, apiTimeout time.Duration
 	outcome                *outcome
 }
@@ -157,7 +156,7 @@ func (i *installer) writePods(ctx context.Context, p *part) (apply.ChangeSet, er
 	if err != nil {
 		return changes, err
 	}
-	err = i.tracker.Wait(ctx, p.workload, unlimited(i.podTimeout), func(what string) { i.progress.Waiting(p.workload, what) })
+	err = i.tracker.Wait(ctx, p.workload, i.podTimeout, func(what string) { i.progress.Waiting(p.workload, what) })
 	return changes, i.tracker.Explain(ctx, err, "--pod-timeout", i.podTimeout, p.workload)
 }
 
@@ -180,7 +179,7 @@ func (i *installer) awaitAPI(ctx context.Context, step, api string) error {
 	if err != nil {
 		return err
 	}
-	err = wait.Until(ctx, wait.Options{Timeout: unlimited(i.apiTimeout), Publish: func(reason error) {
+	err = wait.Until(ctx, wait.Options{Timeout: i.apiTimeout, Publish: func(reason error) {
 		if reason != nil {
 			i.progress.Waiting(step, fmt.Sprintf("API %s: %s", api, rollout.FirstLine(reason.Error())))
 		}
@@ -192,14 +191,6 @@ func (i *installer) awaitAPI(ctx context.Context, step, api string) error {
 		return fmt.Errorf("APIService %s: %w", api, err)
 	}
 	return nil
-}
-
-// unlimited returns the timeout of a wait, where 0 stands for none.
-func unlimited(timeout time.Duration) time.Duration {
-	if timeout == 0 {
-		return config.Unlimited
-	}
-	return timeout
 }
 
 // joined returns names separated by commas.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -140,7 +140,7 @@ func (p *planner) readStore(ctx context.Context) error {
 // readConfig reads what the objects are made of, without settings of pods.
 func (p *planner) readConfig(ctx context.Context, names []string) error {
 	cfg := &components.Config{
-		Namespace: p.request.Namespace, Domain: p.request.Domain, IPv6: components.IPv6(p.host.facts.IPv6),
+		Namespace: p.request.Namespace, Domain: p.request.Config.Host.Domain, IPv6: components.IPv6(p.host.facts.IPv6),
 		Workloads: map[string]components.Workload{}, Certificates: maps.Clone(p.host.facts.Certificates), Kubeconfigs: map[string][]byte{},
 	}
 	for _, name := range names {
@@ -181,14 +181,14 @@ func (p *planner) missingSecret(name string) error {
 
 // setWorkload sets the pods of a workload of an addon.
 func (p *planner) setWorkload(addon, workload string) {
-	s := p.request.Settings[addon]
-	images, missing := config.NewImageSet(map[string]string{addon: s.Image}, p.request.PrivateRegistry).WithBuild(version.Get(), p.host.facts.Images())
+	c := &p.request.Config
+	i := slices.IndexFunc(c.AddonParts(), func(p config.Part) bool { return p.Name == addon })
+	part := c.AddonParts()[i]
+	missing := c.UseBuild(version.Get(), p.host.facts.Images(), []config.Part{part})
 	if hint := config.ImageHint(p.deps.Program, missing); hint != "" && addon == workload {
 		p.outcome.note("%s", hint)
 	}
-	p.cfg.Workloads[workload] = components.Workload{
-		Image: images.Image(addon), PullPolicy: corev1.PullIfNotPresent, Replicas: s.Replicas, PriorityClass: s.PriorityClass,
-	}
+	p.cfg.Workloads[workload] = phases.WorkloadOf(c, part)
 }
 
 // estimators returns the estimators of the clusters that are meant.
@@ -243,7 +243,7 @@ func (p *planner) setServerCertificate(ctx context.Context, workload string) err
 		return fmt.Errorf("reading the authority of the control plane: %w", err)
 	}
 	_, err = store.Leaf(workload, pki.LeafConfig{
-		CommonName: workload, Hosts: credentials.ServiceNames(p.request.Namespace, p.request.Domain, workload), Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		CommonName: workload, Hosts: credentials.ServiceNames(p.request.Namespace, p.request.Config.Host.Domain, workload), Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, ca)
 	if err != nil {
 		return fmt.Errorf("making the certificate of %s: %w", workload, err)

@@ -82,10 +82,10 @@ const (
 
 // PodSettings are where the pods of a component run and what they may use.
 type PodSettings struct {
-	Resources    corev1.ResourceRequirements `json:"resources"`
-	NodeSelector map[string]string           `json:"nodeSelector"`
-	Tolerations  []corev1.Toleration         `json:"tolerations"`
-	Affinity     *corev1.Affinity            `json:"affinity"`
+	Resources    corev1.ResourceRequirements `json:"resources,omitzero"`
+	NodeSelector map[string]string           `json:"nodeSelector,omitempty"`
+	Tolerations  []corev1.Toleration         `json:"tolerations,omitempty"`
+	Affinity     *corev1.Affinity            `json:"affinity,omitempty"`
 }
 
 // OfKubernetes reports whether a workload runs a program of Kubernetes or etcd, and not one of Karmada.

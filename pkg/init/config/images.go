@@ -1,11 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
@@ -16,7 +19,7 @@ func DefaultImage(program, release string) string {
 }
 
 // kubeRegistry returns where Kubernetes' own images come from.
-func (i *ImageOptions) kubeRegistry() string {
+func (i *Images) kubeRegistry() string {
 	if i.KubeRegistry != "" {
 		return i.KubeRegistry
 	}
@@ -32,84 +35,54 @@ func (i *ImageOptions) kubeRegistry() string {
 	return kubeRegistry
 }
 
-// ImageSet is the images of the workloads of an installation.
-type ImageSet struct {
-	options ImageOptions
-	// chosen are the images by workload; empty means the default.
-	chosen map[string]string
-}
-
-// ImageSet returns the images that the options choose.
-func (o *Options) ImageSet() ImageSet {
-	s := ImageSet{options: o.Images, chosen: map[string]string{}}
-	for _, c := range o.components() {
-		if c.name != components.Etcd || !o.Etcd.External.used() {
-			s.chosen[c.name] = c.Image
-		}
+// ImageOf returns the image of a part.
+func (c *Configuration) ImageOf(p Part) string {
+	switch private := c.Images.PrivateRegistry; {
+	case p.Image != "" && (private == "" || p.Image != DefaultImage(p.Name, version.Get().Release())):
+		return p.Image
+	case p.Name == components.Etcd:
+		return c.Images.kubeRegistry() + "/etcd:" + etcdTag
+	case p.Name == components.APIServer:
+		return c.Images.kubeRegistry() + "/kube-apiserver:" + c.Images.KubeTag
+	case p.Name == components.KubeControllerManager:
+		return c.Images.kubeRegistry() + "/kube-controller-manager:" + c.Images.KubeTag
+	default:
+		return cmp.Or(private, karmadaRegistry) + "/" + p.Name + ":" + version.Get().Release()
 	}
-	return s
 }
 
-// NewImageSet returns the images of workloads, chosen by name; an empty one means the default. A private registry
-// replaces the default one.
-func NewImageSet(chosen map[string]string, privateRegistry string) ImageSet {
-	return ImageSet{options: ImageOptions{RegistryOptions: RegistryOptions{PrivateRegistry: privateRegistry}}, chosen: maps.Clone(chosen)}
-}
-
-// Image returns the image of a workload.
-func (s ImageSet) Image(workload string) string {
-	chosen, release := s.chosen[workload], version.Get().Release()
-	switch {
-	case workload == components.Etcd && chosen == "":
-		return s.options.kubeRegistry() + "/etcd:" + etcdTag
-	case workload == components.APIServer && chosen == "":
-		return s.options.kubeRegistry() + "/kube-apiserver:" + s.options.KubeTag
-	case workload == components.KubeControllerManager && chosen == "":
-		return s.options.kubeRegistry() + "/kube-controller-manager:" + s.options.KubeTag
-	case chosen == "", chosen == DefaultImage(workload, release) && s.options.PrivateRegistry != "":
-		if s.options.PrivateRegistry != "" {
-			return s.options.PrivateRegistry + "/" + workload + ":" + release
-		}
-		return DefaultImage(workload, release)
-	}
-	return chosen
-}
-
-// List returns the images that an installation needs, each once, sorted.
-func (s ImageSet) List() []string {
+// ImageList returns the images of the parts of the control plane, each once, sorted.
+func (c *Configuration) ImageList() []string {
 	var out []string
-	for workload := range s.chosen {
-		out = append(out, s.Image(workload))
+	for _, p := range c.Parts() {
+		if p.Name != components.Etcd || !c.Etcd.External.Used() {
+			out = append(out, c.ImageOf(p))
+		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// WithBuild replaces the images of the control plane that were left at their defaults, which no registry has for a
-// build without a release, by the image of this build if it is among the available ones. It returns the defaults for
-// which there is no other, sorted.
-func (s ImageSet) WithBuild(build version.Info, available []string) (out ImageSet, missing []string) {
-	out = ImageSet{options: s.options, chosen: maps.Clone(s.chosen)}
-	if build.Released() || s.options.PrivateRegistry != "" {
-		return out, nil
+// UseBuild replaces the images of parts that were left at their defaults, which no registry has for a build without a release, by
+// the image of this build if it is among the available ones. It returns the defaults for which there is no other, sorted.
+func (c *Configuration) UseBuild(build version.Info, available []string, parts []Part) (missing []string) {
+	if build.Released() || c.Images.PrivateRegistry != "" {
+		return nil
 	}
 	available = canonicalNames(available)
 	own := hasOwn(build, available)
-	for workload := range s.chosen {
-		if components.OfKubernetes(workload) {
-			continue
-		}
-		unchanged := DefaultImage(workload, build.Release())
+	for _, p := range parts {
+		unchanged := DefaultImage(p.Name, build.Release())
 		switch {
-		case s.chosen[workload] != "" && s.chosen[workload] != unchanged:
+		case components.OfKubernetes(p.Name), p.Image != "" && p.Image != unchanged:
 		case own:
-			out.chosen[workload] = OwnImage(build)
+			p.Image = OwnImage(build)
 		case !slices.Contains(available, unchanged):
 			missing = append(missing, unchanged)
 		}
 	}
 	slices.Sort(missing)
-	return out, missing
+	return missing
 }
 
 // ImageHint returns the next step for images that no registry has.
@@ -118,4 +91,48 @@ func ImageHint(program string, missing []string) string {
 		return ""
 	}
 	return fmt.Sprintf("this build has no release, so no registry has %s; build the image with \"make image\", bring it to the nodes (for kind with \"%s init --load-images=_output/karmada.tar\"), or name others, for example with --private-image-registry", strings.Join(missing, ", "), program)
+}
+
+// ownRepository is the name of the image that "make image" builds, without its tag.
+const ownRepository = "karmada/karmada"
+
+// OwnImage returns the name of the image of a build, with its registry.
+func OwnImage(build version.Info) string {
+	return imagearchive.Canonical(ownRepository + ":" + strings.ReplaceAll(build.GitVersion, "+", "-"))
+}
+
+// FindArchive returns the path of the image archive beside a program: karmada.tar
+// in the same directory, or where "make image" writes it in a source tree. It is
+// empty when there is none, or only that of another build.
+func FindArchive(executable string, build version.Info) string {
+	dir := filepath.Dir(executable)
+	for _, path := range []string{filepath.Join(dir, "karmada.tar"), filepath.Join(dir, "..", "_output", "karmada.tar")} {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		names, err := imagearchive.Names(path)
+		if err == nil && slices.Contains(canonicalNames(names), OwnImage(build)) {
+			return path
+		}
+	}
+	return ""
+}
+
+func canonicalNames(images []string) []string {
+	var out []string
+	for _, image := range images {
+		out = append(out, imagearchive.Canonical(image))
+	}
+	return out
+}
+
+// hasOwn reports whether the image of a build is among the available ones, by any of
+// its names: nodes report no more than five of each image. The names of the roles
+// have the tag of the release; where that is not of this build alone they do
+// not identify it.
+func hasOwn(build version.Info, available []string) bool {
+	return slices.ContainsFunc(available, func(image string) bool {
+		return image == OwnImage(build) ||
+			build.Release() == build.GitVersion && strings.HasPrefix(image, karmadaRegistry+"/karmada-") && strings.HasSuffix(image, ":"+build.Release())
+	})
 }

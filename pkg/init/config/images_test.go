@@ -8,30 +8,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karmada-toolkit/karmada/internal/version"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
-func TestImageSet_WithBuild(t *testing.T) {
+func TestUseBuild(t *testing.T) {
 	build := version.Info{GitVersion: "v1.2.3-4-g0123456"}
 	own := "docker.io/karmada/karmada:v1.2.3-4-g0123456"
-	fresh := func(build version.Info) *Options {
-		o := NewOptions()
-		for _, c := range o.components() {
+	fresh := func(build version.Info) *Configuration {
+		o := New()
+		for _, c := range o.Parts() {
 			if c.Image != "" {
-				c.Image = DefaultImage(c.name, build.Release())
+				c.Image = DefaultImage(c.Name, build.Release())
 			}
 		}
 		return &o
 	}
-	images := func(s ImageSet) []string {
-		return []string{s.chosen[components.AggregatedAPIServer], s.chosen[components.Scheduler], s.chosen[components.ControllerManager], s.chosen[components.Webhook]}
+	images := func(o *Configuration) []string {
+		return []string{o.Aggregated.Image, o.Scheduler.Image, o.ControllerManager.Image, o.Webhook.Image}
 	}
-	defaults := images(fresh(build).ImageSet())
+	defaults := images(fresh(build))
 	all := slices.Repeat([]string{own}, 4)
 	for name, tc := range map[string]struct {
 		build     string
 		available []string
-		change    func(*Options)
+		change    func(*Configuration)
 		want      []string
 		missing   int
 	}{
@@ -40,8 +39,8 @@ func TestImageSet_WithBuild(t *testing.T) {
 		"the nodes have another build":     {available: []string{"docker.io/karmada/karmada:v1.2.2"}, want: defaults, missing: 4},
 		"the nodes have nothing":           {want: defaults, missing: 4},
 		"the nodes have the defaults":      {available: defaults, want: defaults},
-		"an image that was chosen is kept": {available: []string{own}, change: func(o *Options) { o.Webhook.Image = "example.org/w:1" }, want: []string{own, own, own, "example.org/w:1"}},
-		"a registry of the user's":         {available: []string{own}, change: func(o *Options) { o.Images.PrivateRegistry = "example.org" }, want: defaults},
+		"an image that was chosen is kept": {available: []string{own}, change: func(o *Configuration) { o.Webhook.Image = "example.org/w:1" }, want: []string{own, own, own, "example.org/w:1"}},
+		"a registry of the user's":         {available: []string{own}, change: func(o *Configuration) { o.Images.PrivateRegistry = "example.org" }, want: defaults},
 		"a release":                        {build: "v1.2.3", available: []string{own}, want: defaults},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,13 +52,9 @@ func TestImageSet_WithBuild(t *testing.T) {
 			if tc.change != nil {
 				tc.change(o)
 			}
-			before := o.ImageSet()
-			got, missing := before.WithBuild(b, tc.available)
-			if diff := cmp.Diff(tc.want, images(got)); diff != "" {
+			missing := o.UseBuild(b, tc.available, o.Parts())
+			if diff := cmp.Diff(tc.want, images(o)); diff != "" {
 				t.Error(diff)
-			}
-			if diff := cmp.Diff(images(o.ImageSet()), images(before)); diff != "" {
-				t.Errorf("it changed what it was called with: %s", diff)
 			}
 			if len(missing) != tc.missing || !slices.IsSorted(missing) {
 				t.Errorf("missing: %v", missing)

@@ -63,7 +63,7 @@ type leaf struct {
 // Make completes what there is, which it does not change, to all
 // certificates of a control plane. What is there is kept, unless it is about to
 // expire or lacks a name.
-func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, now func() time.Time) (*Credentials, error) {
+func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Addresses, now func() time.Time) (*Credentials, error) {
 	c := &Credentials{Data: maps.Clone(have), Internal: map[string][]byte{}}
 	if c.Data == nil {
 		c.Data = map[string][]byte{}
@@ -73,7 +73,7 @@ func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, no
 	}
 	store := pki.Store{Storage: present(c.Data), Now: now, Early: r.Certificates.Early}
 	pairs := map[string]pki.Pair{}
-	algorithm := r.Certificates.Algorithm
+	algorithm := r.Certificates.Algorithm()
 	for _, signer := range authorities(r, a) {
 		ca, err := store.CA(signer.name, pki.CAConfig{CommonName: signer.commonName, Algorithm: algorithm})
 		if err != nil {
@@ -81,7 +81,7 @@ func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, no
 		}
 		pairs[signer.name] = ca
 		for _, l := range signer.leaves {
-			l.Algorithm, l.Validity = algorithm, r.Certificates.Validity
+			l.Algorithm, l.Validity = algorithm, r.Certificates.Validity.Duration
 			if pairs[l.name], err = store.Leaf(l.name, l.LeafConfig, ca); err != nil {
 				return nil, fmt.Errorf("certificate generation failed. %w", err)
 			}
@@ -90,7 +90,7 @@ func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, no
 	if _, err := store.Key(components.ServiceAccountKey, algorithm); err != nil {
 		return nil, fmt.Errorf("certificate generation failed. %w", err)
 	}
-	if r.Etcd.External != nil {
+	if r.Etcd.External.Used() {
 		fillExternal(c.Data)
 	}
 	for name, content := range c.Data {
@@ -120,7 +120,7 @@ func (p present) Write(name string, data []byte, _ bool) error {
 
 // takeFiles puts the authority and the client certificate for etcd that the user
 // has into data.
-func takeFiles(r *config.Request, data map[string][]byte) error {
+func takeFiles(r *config.Configuration, data map[string][]byte) error {
 	c := &r.Certificates
 	if c.CACertFile != "" {
 		given, err := readPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
@@ -136,7 +136,7 @@ func takeFiles(r *config.Request, data map[string][]byte) error {
 		data["ca.crt"] = given.CertPEM()
 	}
 	x := r.Etcd.External
-	if x == nil {
+	if !x.Used() {
 		return nil
 	}
 	for name, path := range map[string]string{"etcd-ca.crt": x.CAFile, "etcd-client.crt": x.CertFile, "etcd-client.key": x.KeyFile} {
@@ -176,7 +176,7 @@ func fillExternal(data map[string][]byte) {
 }
 
 // authorities are the certificates of a control plane.
-func authorities(r *config.Request, a hostcluster.Addresses) []authority {
+func authorities(r *config.Configuration, a hostcluster.Addresses) []authority {
 	all := serverNames(r, a)
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -188,7 +188,7 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
 			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: apiNames(r, components.AggregatedAPIServer), Usages: server}},
-			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(components.Webhook)), Usages: server}},
+			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.APIServer.Namespace, r.Host.Domain, naming(r).Name(components.Webhook)), Usages: server}},
 			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
 			{components.EstimatorClient, pki.LeafConfig{CommonName: components.EstimatorClientName, Usages: client}},
 		}},
@@ -200,7 +200,7 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 	for _, name := range r.Certificates.Servers {
 		out[0].leaves = append(out[0].leaves, leaf{name, pki.LeafConfig{CommonName: name, Hosts: apiNames(r, name), Usages: server}})
 	}
-	if r.Etcd.External == nil {
+	if !r.Etcd.External.Used() {
 		loopback := []string{"localhost", "127.0.0.1"}
 		if a.IPv6 {
 			loopback = append(loopback, "::1")
@@ -214,25 +214,26 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 }
 
 // naming knows the names of the objects in the host cluster.
-func naming(r *config.Request) *components.Config {
-	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: r.Names, SystemNamespace: r.SystemNamespace}
+func naming(r *config.Configuration) *components.Config {
+	return &components.Config{Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, Names: r.Names, SystemNamespace: r.SystemNamespace}
 }
 
 // serverNames are the names and addresses of the API server, and, for tools that
 // use its certificate for the other servers, theirs.
-func serverNames(r *config.Request, a hostcluster.Addresses) []string {
+func serverNames(r *config.Configuration, a hostcluster.Addresses) []string {
 	c := naming(r)
+	namespace, domain := c.Namespace, c.Domain
 	apiServer, webhook, aggregated := c.Name(components.APIServer), c.Name(components.Webhook), c.Name(components.AggregatedAPIServer)
 	hosts := []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", apiServer, webhook, aggregated,
-		"*." + r.Namespace + ".svc." + r.Domain, "*." + r.Namespace + ".svc",
+		"*." + namespace + ".svc." + domain, "*." + namespace + ".svc",
 	}
 	for _, service := range []string{apiServer, webhook, aggregated} {
-		hosts = append(hosts, service+"."+r.Namespace+".svc."+r.Domain)
+		hosts = append(hosts, service+"."+namespace+".svc."+domain)
 	}
-	hosts = append(hosts, webhook+"."+r.Namespace+".svc")
+	hosts = append(hosts, webhook+"."+namespace+".svc")
 	hosts = append(hosts, r.Certificates.ExternalDNS...)
-	hosts = append(hosts, r.Certificates.ExternalIPs...)
+	hosts = append(hosts, r.Certificates.ExternalIP...)
 	hosts = append(hosts, "127.0.0.1")
 	if a.IPv6 {
 		hosts = append(hosts, "::1")
@@ -242,9 +243,9 @@ func serverNames(r *config.Request, a hostcluster.Addresses) []string {
 
 // apiNames are the names of a server of APIs: those of its Service, and of that by which the API server of the control
 // plane knows it.
-func apiNames(r *config.Request, workload string) []string {
+func apiNames(r *config.Configuration, workload string) []string {
 	c := naming(r)
-	return append(ServiceNames(r.Namespace, r.Domain, c.Name(workload)), workload+"."+c.System()+".svc")
+	return append(ServiceNames(r.APIServer.Namespace, r.Host.Domain, c.Name(workload)), workload+"."+c.System()+".svc")
 }
 
 // ServiceNames returns the names of a Service in the DNS domain of the host cluster.
@@ -253,7 +254,7 @@ func ServiceNames(namespace, domain, service string) []string {
 	return []string{"localhost", service, service + "." + namespace, svc, svc + "." + domain}
 }
 
-func (c *Credentials) makeKubeconfigs(r *config.Request, pairs map[string]pki.Pair, a hostcluster.Addresses) error {
+func (c *Credentials) makeKubeconfigs(r *config.Configuration, pairs map[string]pki.Pair, a hostcluster.Addresses) error {
 	ca := c.Data["ca.crt"]
 	admin, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminContext, User: adminUser, Server: a.Server, CA: ca, Client: pairs[components.Admin]})
 	if err != nil {

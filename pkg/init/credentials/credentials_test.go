@@ -22,16 +22,15 @@ import (
 
 var site = hostcluster.Addresses{IPs: []string{"10.0.0.1", "fd00::1"}, Server: "https://10.0.0.1:32443"}
 
-func request(t *testing.T, o config.Options) *config.Request {
+func request(t *testing.T, o config.Configuration) *config.Configuration {
 	t.Helper()
-	r, err := o.Request("karmadactl", nil)
-	if err != nil {
+	if err := o.Complete(nil, "karmadactl", nil); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return &o
 }
 
-func issue(t *testing.T, o config.Options, have map[string][]byte) *Credentials {
+func issue(t *testing.T, o config.Configuration, have map[string][]byte) *Credentials {
 	t.Helper()
 	c, err := Make(request(t, o), have, site, time.Now)
 	if err != nil {
@@ -50,8 +49,8 @@ func cert(t *testing.T, c *Credentials, name string) *x509.Certificate {
 }
 
 func TestMake_IsTheContract(t *testing.T) {
-	o := config.NewOptions()
-	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = "k.example.org,", "1.2.3.4"
+	o := config.New()
+	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = config.List{"k.example.org"}, config.List{"1.2.3.4"}
 	c := issue(t, o, nil)
 	for _, tc := range []struct{ name, cn, org, ca string }{
 		{"ca", "karmada", "", "ca"},
@@ -95,7 +94,7 @@ func TestMake_IsTheContract(t *testing.T) {
 }
 
 func TestMake_Kubeconfigs(t *testing.T) {
-	c := issue(t, config.NewOptions(), nil)
+	c := issue(t, config.New(), nil)
 	admin, err := clientcmd.Load(c.Admin)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +116,8 @@ func TestMake_Kubeconfigs(t *testing.T) {
 }
 
 func TestMake_TheSecondTimeKeepsEverything(t *testing.T) {
-	first := issue(t, config.NewOptions(), nil)
-	second := issue(t, config.NewOptions(), first.Data)
+	first := issue(t, config.New(), nil)
+	second := issue(t, config.New(), first.Data)
 	if len(second.Made) > 0 || !bytes.Equal(first.Admin, second.Admin) {
 		t.Errorf("made %v", second.Made)
 	}
@@ -128,14 +127,14 @@ func TestMake_TheSecondTimeKeepsEverything(t *testing.T) {
 }
 
 func TestMake_AFurtherNameRenewsOnlyThoseThatNeedIt(t *testing.T) {
-	first := issue(t, config.NewOptions(), nil)
-	o := config.NewOptions()
-	o.Certificates.ExternalDNS = "new.example.org"
+	first := issue(t, config.New(), nil)
+	o := config.New()
+	o.Certificates.ExternalDNS = config.List{"new.example.org"}
 	want := []string{"apiserver.crt", "apiserver.key", "karmada.crt", "karmada.key"}
 	if diff := cmp.Diff(want, issue(t, o, first.Data).Made); diff != "" {
 		t.Error(diff)
 	}
-	o = config.NewOptions()
+	o = config.New()
 	o.Etcd.Replicas, o.Etcd.StorageMode = 3, components.StorageEmptyDir
 	if diff := cmp.Diff([]string{"etcd-server.crt", "etcd-server.key"}, issue(t, o, first.Data).Made); diff != "" {
 		t.Error(diff)
@@ -155,14 +154,14 @@ func given(t *testing.T, c *Credentials) (certFile, keyFile string) {
 }
 
 func TestMake_WithAnAuthorityOfTheUser(t *testing.T) {
-	mine := issue(t, config.NewOptions(), nil)
-	o := config.NewOptions()
+	mine := issue(t, config.New(), nil)
+	o := config.New()
 	o.Certificates.CACertFile, o.Certificates.CAKeyFile = given(t, mine)
 	c := issue(t, o, nil)
 	if !bytes.Equal(c.Data["ca.crt"], mine.Data["ca.crt"]) {
 		t.Error("another authority was made")
 	}
-	_, err := Make(request(t, o), issue(t, config.NewOptions(), nil).Data, site, time.Now)
+	_, err := Make(request(t, o), issue(t, config.New(), nil).Data, site, time.Now)
 	if err == nil || !strings.Contains(err.Error(), "an authority cannot be exchanged") {
 		t.Errorf("exchanging an authority: %v", err)
 	}
@@ -179,8 +178,8 @@ func TestMake_ExternalEtcd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := config.NewOptions()
-	o.Etcd.External = config.ExternalEtcdOptions{Servers: "https://x", CAFile: filepath.Join(dir, "ca"), CertFile: filepath.Join(dir, "crt"), KeyFile: filepath.Join(dir, "key")}
+	o := config.New()
+	o.Etcd.External = config.ExternalEtcd{Servers: config.List{"https://x"}, CAFile: filepath.Join(dir, "ca"), CertFile: filepath.Join(dir, "crt"), KeyFile: filepath.Join(dir, "key")}
 	c := issue(t, o, nil)
 	for name, want := range map[string]string{"etcd-ca.crt": "ca", "etcd-client.crt": "crt", "etcd-client.key": "key", "etcd-ca.key": "", "etcd-server.crt": "", "etcd-server.key": ""} {
 		if got, ok := c.Data[name]; !ok || string(got) != want {
@@ -198,7 +197,7 @@ func TestMake_ExternalEtcd(t *testing.T) {
 }
 
 func TestCAHash(t *testing.T) {
-	got := issue(t, config.NewOptions(), nil).CAHash()
+	got := issue(t, config.New(), nil).CAHash()
 	if !strings.HasPrefix(got, "sha256:") || len(got) != len("sha256:")+64 {
 		t.Errorf("got %s", got)
 	}

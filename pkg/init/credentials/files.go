@@ -44,7 +44,13 @@ func OwnerOf(host *hostcluster.Facts, namespace string) Owner {
 }
 
 // Files are the local files of an installation.
-type Files config.Directory
+type Files struct {
+	// Data is the directory of the administrator's kubeconfig, PKI that of the certificates.
+	Data, PKI string
+}
+
+// FilesOf returns the files that a configuration names.
+func FilesOf(c *config.Configuration) Files { return Files{Data: c.DataPath, PKI: c.PKIPath} }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
 func (f Files) Kubeconfig() string { return filepath.Join(f.Data, KubeconfigName) }

@@ -11,9 +11,9 @@ import (
 )
 
 func TestFiles_WriteTwiceChangesNothing(t *testing.T) {
-	o := config.NewOptions()
+	o := config.New()
 	o.DataPath = filepath.Join(t.TempDir(), "data")
-	d := Files(request(t, o).Directory)
+	d := FilesOf(request(t, o))
 	if d.PKI != filepath.Join(o.DataPath, "pki") {
 		t.Errorf("certificates do not follow --karmada-data: %s", d.PKI)
 	}
@@ -48,9 +48,9 @@ func TestFiles_WriteTwiceChangesNothing(t *testing.T) {
 }
 
 func TestFiles_FilesOfTheReference(t *testing.T) {
-	o := config.NewOptions()
+	o := config.New()
 	o.DataPath = t.TempDir()
-	d := Files(request(t, o).Directory)
+	d := FilesOf(request(t, o))
 	c := issue(t, o, nil)
 	if _, err := d.WriteCertificates(Owner{}, c); err != nil {
 		t.Fatal(err)

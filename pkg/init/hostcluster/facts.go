@@ -251,8 +251,8 @@ func (f *Facts) EtcdNode(e *config.Etcd) (name string, labelled bool, err error)
 	if f.NodesErr != nil {
 		return "", false, fmt.Errorf("the nodes of the host cluster cannot be listed: %w", f.NodesErr)
 	}
-	if len(e.NodeSelector) > 0 {
-		return "", true, f.matchNodes(e.NodeSelector)
+	if len(e.NodeLabels) > 0 {
+		return "", true, f.matchNodes(e.NodeLabels)
 	}
 	for _, n := range f.Nodes {
 		if _, ok := n.Labels[components.EtcdNodeLabel]; ok {
@@ -322,7 +322,7 @@ func (f *Facts) AwaitNode(ctx context.Context, host kubernetes.Interface, e *con
 }
 
 // matchNodes checks that there is a node with all the labels.
-func (f *Facts) matchNodes(wanted map[string]string) error {
+func (f *Facts) matchNodes(wanted config.Labels) error {
 	for key, value := range wanted {
 		if !slices.ContainsFunc(f.Nodes, func(n corev1.Node) bool { v, ok := n.Labels[key]; return ok && v == value }) {
 			return fmt.Errorf("no node found by label %s=%s: label a node, or change --etcd-node-selector-labels", key, value)
@@ -336,7 +336,7 @@ func (f *Facts) matchNodes(wanted map[string]string) error {
 		}
 		return true
 	}) {
-		return fmt.Errorf("no node has all the labels %s: label a node, or change --etcd-node-selector-labels", config.FormatLabels(wanted))
+		return fmt.Errorf("no node has all the labels %s: label a node, or change --etcd-node-selector-labels", wanted.String())
 	}
 	return nil
 }

@@ -52,13 +52,11 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus) fun
 // etcd is the default one with a node selector.
 func etcd(t *testing.T, selector string) *config.Etcd {
 	t.Helper()
-	o := config.NewOptions()
-	o.Etcd.NodeSelector = config.Labels(selector)
-	r, err := o.Request("karmadactl", nil)
-	if err != nil {
+	o := config.New()
+	if err := o.Etcd.NodeLabels.Set(selector); err != nil {
 		t.Fatal(err)
 	}
-	return &r.Etcd
+	return &o.Etcd
 }
 
 const cpLabel = "node-role.kubernetes.io/control-plane"
@@ -82,7 +80,7 @@ func TestAddresses(t *testing.T) {
 		"names are no addresses":                {nodes: []corev1.Node{node("n1", nil, noAddress)}, err: "karmada apiserver ip is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := (&Facts{Nodes: tc.nodes, IPv6: tc.ipv6}).Addresses(config.APIServer{AdvertiseAddress: tc.advertise, NodePort: config.DefaultNodePort})
+			got, err := (&Facts{Nodes: tc.nodes, IPv6: tc.ipv6}).Addresses(config.APIServer{AdvertiseAddress: tc.advertise, Networking: config.Networking{NodePort: config.DefaultNodePort}})
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Errorf("got %v", err)

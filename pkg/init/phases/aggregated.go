@@ -48,7 +48,7 @@ func waitForAggregatedAPI(ctx context.Context, s *State, p Phase, cp client.Clie
 		return "", err
 	}
 	name := components.APIServiceName(clusterv1alpha1.GroupVersion)
-	err = s.wait(ctx, s.Request.Timeout, p.Name, "the aggregated API to be available", func(ctx context.Context) error {
+	err = s.wait(ctx, s.Config.Timeout(), p.Name, "the aggregated API to be available", func(ctx context.Context) error {
 		if err := rollout.CheckAPI(ctx, cp, name); err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func runAPIServer(ctx context.Context, s *State, p Phase) error {
 	}
 	// An API server whose etcd was lost a moment ago still counts as ready.
 	needed := []string{components.Etcd, components.APIServer}
-	if s.Request.Etcd.External != nil || !s.Request.Runs(Etcd) {
+	if s.Config.Etcd.External.Used() || !s.Config.Runs(Etcd) {
 		needed = needed[1:]
 	}
 	for _, workload := range needed {

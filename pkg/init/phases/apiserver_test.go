@@ -28,19 +28,15 @@ func TestAwaitAnswer_WaitsForWhatIsNotReadyAfterAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				o := config.NewOptions()
-				r, err := o.Request("karmadactl", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s := &State{Request: r, Progress: progress.NewReminder(progress.Discard{}, time.Now), Now: time.Now}
+				o := config.New()
+				s := &State{Config: &o, Progress: progress.NewReminder(progress.Discard{}, time.Now), Now: time.Now}
 				unready := func() string {
 					if since := time.Since(begun); since >= tc.from && since < tc.to {
 						return "karmada-apiserver: 0 of 1 pods ready"
 					}
 					return ""
 				}
-				err = awaitAnswer(t.Context(), s, "https://here", unready, func(context.Context) error {
+				err := awaitAnswer(t.Context(), s, "https://here", unready, func(context.Context) error {
 					if tc.answers > 0 && time.Since(begun)+time.Nanosecond >= tc.answers {
 						return nil
 					}
@@ -49,7 +45,7 @@ func TestAwaitAnswer_WaitsForWhatIsNotReadyAfterAll(t *testing.T) {
 				if tc.fails != (err != nil) {
 					t.Errorf("after %s: %v", time.Since(begun), err)
 				}
-				if took := time.Since(begun); took > r.Timeout {
+				if took := time.Since(begun); took > o.Timeout() {
 					t.Errorf("it took %s", took)
 				}
 			})

@@ -39,7 +39,7 @@ func registrationObjects(in *Inputs) ([]client.Object, error) {
 
 // offerToken stores a token in the outcome, if one is wanted.
 func offerToken(ctx context.Context, s *State, _ Phase, cp client.Client, _ *Inputs) (string, error) {
-	if !s.Request.OfferToken {
+	if !s.Config.OfferToken {
 		return "", nil
 	}
 	token, err := findToken(ctx, s, cp)

@@ -19,7 +19,7 @@ func certificates() Phase {
 
 // runCertificates makes what is missing and keeps it in local files.
 func runCertificates(_ context.Context, s *State, _ Phase) error {
-	files, self := credentials.Files(s.Request.Directory), s.Owner()
+	files, self := credentials.FilesOf(s.Config), s.Owner()
 	if !files.OwnedBy(self, s.Facts.Certificates) {
 		moved, err := files.SetAside(s.Now())
 		if err != nil {
@@ -60,13 +60,13 @@ func runKubeconfig(_ context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
-	files := credentials.Files(s.Request.Directory)
+	files := credentials.FilesOf(s.Config)
 	changed, err := files.WriteKubeconfig(creds)
 	if err != nil {
 		return err
 	}
 	s.Outcome.wroteFiles(changed)
-	if err := writeExamples(files.Data, s.Request.Namespace); err != nil {
+	if err := writeExamples(files.Data, s.Config.APIServer.Namespace); err != nil {
 		return err
 	}
 	s.Progress.Done(p.Name, files.Kubeconfig())

@@ -66,7 +66,7 @@ func waitForCRDs(ctx context.Context, s *State, p Phase, cp client.Client, in *I
 		names[i] = o.GetName()
 	}
 	e := &establishing{client: cp, now: s.Now, left: names, since: s.Now()}
-	if err := s.wait(ctx, s.Request.Timeout, p.Name, "the APIs to be established", e.check); err != nil {
+	if err := s.wait(ctx, s.Config.Timeout(), p.Name, "the APIs to be established", e.check); err != nil {
 		return "", fmt.Errorf("the APIs are not established: %w", err)
 	}
 	return "", nil

@@ -32,11 +32,11 @@ func etcdObjects(in *Inputs) ([]client.Object, error) {
 
 // runEtcd labels the node of etcd and installs it.
 func runEtcd(ctx context.Context, s *State, p Phase) error {
-	if s.Request.Etcd.External != nil {
+	if s.Config.Etcd.External.Used() {
 		s.Progress.Done(p.Name, "external")
 		return nil
 	}
-	if s.Request.Etcd.OnNode() {
+	if s.Config.Etcd.OnNode() {
 		if err := labelNode(ctx, s); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func runEtcd(ctx context.Context, s *State, p Phase) error {
 
 // labelNode labels the node whose disk etcd uses, unless there is one.
 func labelNode(ctx context.Context, s *State) error {
-	name, labelled, err := s.Facts.EtcdNode(&s.Request.Etcd)
+	name, labelled, err := s.Facts.EtcdNode(&s.Config.Etcd)
 	if err != nil || labelled {
 		return err
 	}
@@ -55,6 +55,6 @@ func labelNode(ctx context.Context, s *State) error {
 	if err := s.Host.Patch(ctx, node, patch.Metadata(change, "", "")); err != nil {
 		return fmt.Errorf("labelling node %s for etcd: %w", name, err)
 	}
-	s.Outcome.Note("etcd keeps its data on node %s, in %s", name, s.Request.Etcd.DataPath)
+	s.Outcome.Note("etcd keeps its data on node %s, in %s", name, s.Config.Etcd.DataPath)
 	return nil
 }

@@ -77,7 +77,7 @@ func preflightPhase() Phase {
 }
 
 func runPreflight(ctx context.Context, s *State, _ Phase) error {
-	if err := preflight.Check(ctx, preflight.Deps{Request: s.Request, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
+	if err := preflight.Check(ctx, preflight.Deps{Config: s.Config, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
 		return err
 	}
 	s.Progress.Done(Preflight, "nothing is in the way")

@@ -127,7 +127,7 @@ func (o *Outcome) setToken(token string) {
 // administrator's access, and more objects. The host cluster is not asked: each phase waits for what it needs for as long as timeout.
 func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, more []client.Object, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
 	s := &State{
-		Request: &config.Request{Timeout: timeout}, Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{}, given: in, admin: admin,
+		Config: &config.Configuration{WaitSeconds: int(timeout.Seconds())}, Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{}, given: in, admin: admin,
 	}
 	err := s.wait(ctx, timeout, APIServer, "an answer of "+admin.Host, func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, probeTimeout)

@@ -3,7 +3,6 @@ package phases
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -26,7 +25,7 @@ import (
 
 // State is one run of an installation, as its phases see it.
 type State struct {
-	Request *config.Request
+	Config *config.Configuration
 	// Host and HostAPI are clients of the host cluster.
 	Host      client.Client
 	HostAPI   kubernetes.Interface
@@ -49,7 +48,9 @@ type State struct {
 }
 
 // Owner identifies the installation.
-func (s *State) Owner() credentials.Owner { return credentials.OwnerOf(s.Facts, s.Request.Namespace) }
+func (s *State) Owner() credentials.Owner {
+	return credentials.OwnerOf(s.Facts, s.Config.APIServer.Namespace)
+}
 
 // Credentials loads or creates the certificates, once. Those of the installation in the host cluster precede those of
 // the local files.
@@ -61,7 +62,7 @@ func (s *State) Credentials() (*credentials.Credentials, error) {
 	}
 	have := s.Facts.Certificates
 	if len(have) == 0 {
-		files := credentials.Files(s.Request.Directory)
+		files := credentials.FilesOf(s.Config)
 		if who, ok := files.Owner(); ok && who == s.Owner() {
 			var err error
 			if have, err = files.Certificates(); err != nil {
@@ -69,7 +70,7 @@ func (s *State) Credentials() (*credentials.Credentials, error) {
 			}
 		}
 	}
-	creds, err := credentials.Make(s.Request, have, s.Addresses, s.Now)
+	creds, err := credentials.Make(s.Config, have, s.Addresses, s.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (s *State) Inputs() (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inputs{Config: componentsConfig(s.Request, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs}, nil
+	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs}, nil
 }
 
 // ControlPlaneConfig returns how the new control plane is reached.
@@ -171,8 +172,8 @@ func (s *State) controlPlaneObjects(p Phase) (client.Client, *Inputs, []client.O
 
 // ready waits for a workload.
 func (s *State) ready(ctx context.Context, phase, workload string) error {
-	err := s.Tracker.Wait(ctx, workload, s.Request.Timeout, func(what string) { s.Progress.Waiting(phase, what) })
-	return s.Tracker.Explain(ctx, err, "--wait-component-ready-timeout", s.Request.Timeout, components.WorkloadNames()...)
+	err := s.Tracker.Wait(ctx, workload, s.Config.Timeout(), func(what string) { s.Progress.Waiting(phase, what) })
+	return s.Tracker.Explain(ctx, err, "--wait-component-ready-timeout", s.Config.Timeout(), components.WorkloadNames()...)
 }
 
 // wait calls check until it succeeds, for limit at most, and publishes what is waited for.
@@ -190,7 +191,7 @@ func (s *State) wait(ctx context.Context, limit time.Duration, phase, what strin
 // node the host cluster takes a pod for ready, and only later finds out.
 func (s *State) waitAfterReady(ctx context.Context, limit time.Duration, phase, what string, unready func() string, check func(context.Context) error) error {
 	last := s.Now()
-	return s.wait(ctx, s.Request.Timeout, phase, what, func(ctx context.Context) error {
+	return s.wait(ctx, s.Config.Timeout(), phase, what, func(ctx context.Context) error {
 		err := check(ctx)
 		if err == nil {
 			return nil
@@ -266,20 +267,17 @@ type Inputs struct {
 }
 
 // componentsConfig returns what the objects in the host cluster are made of.
-func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
+func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
 	cfg := &components.Config{
-		Namespace: r.Namespace, Domain: r.Domain, IPv6: components.IPv6(f.IPv6),
-		PullSecrets: r.PullSecrets, NodePort: r.APIServer.NodePort, ServiceAnnotations: r.APIServer.ServiceAnnotations,
+		Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, IPv6: components.IPv6(f.IPv6),
+		PullSecrets: r.Images.PullSecrets, NodePort: r.APIServer.NodePort, ServiceAnnotations: r.APIServer.ServiceAnnotations,
 		Workloads: map[string]components.Workload{},
 		Etcd: components.EtcdConfig{
-			StorageMode: r.Etcd.StorageMode, DataPath: r.Etcd.DataPath,
-			StorageClass: r.Etcd.StorageClass, Size: r.Etcd.PVCSize, NodeSelector: maps.Clone(r.Etcd.NodeSelector),
+			StorageMode: r.Etcd.StorageMode, DataPath: r.Etcd.DataPath, StorageClass: r.Etcd.StorageClass, Size: r.Etcd.PVCSize,
+			NodeSelector: r.Etcd.NodeLabels, ExternalServers: r.Etcd.External.Servers.String(), KeyPrefix: r.Etcd.External.KeyPrefix,
 		},
 		Certificates: c.Data,
 		Kubeconfigs:  c.Internal,
-	}
-	if x := r.Etcd.External; x != nil {
-		cfg.Etcd.ExternalServers, cfg.Etcd.KeyPrefix = string(x.Servers), x.KeyPrefix
 	}
 	if f.Etcd != nil {
 		cfg.Etcd.PodManagement = f.Etcd.Spec.PodManagementPolicy
@@ -287,15 +285,20 @@ func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Cr
 	if len(cfg.Etcd.NodeSelector) == 0 {
 		cfg.Etcd.NodeSelector = map[string]string{components.EtcdNodeLabel: ""}
 	}
-	for _, part := range r.Workloads {
-		w := components.Workload{
-			Image: r.Images.Image(part.Name), PullPolicy: r.PullPolicy, Replicas: part.Replicas,
-			PriorityClass: part.PriorityClass, ExtraArgs: part.ExtraArgs, PodSettings: part.Pod,
-		}
+	for _, part := range r.Parts() {
+		w := WorkloadOf(r, part)
 		if components.OfKubernetes(part.Name) {
 			w.PullPolicy = corev1.PullIfNotPresent
 		}
 		cfg.Workloads[part.Name] = w
 	}
 	return cfg
+}
+
+// WorkloadOf returns the pods of a part.
+func WorkloadOf(r *config.Configuration, part config.Part) components.Workload {
+	return components.Workload{
+		Image: r.ImageOf(part), PullPolicy: r.Images.PullPolicy, Replicas: part.Replicas,
+		PriorityClass: part.PriorityClass, ExtraArgs: part.ExtraArgs.Strings(), PodSettings: part.PodSettings,
+	}
 }

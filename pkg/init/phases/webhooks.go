@@ -86,11 +86,11 @@ func webhookObjects(in *Inputs) ([]client.Object, error) {
 // identify themselves; where one of an earlier version runs, that is replaced first.
 func runWebhook(ctx context.Context, s *State, p Phase) error {
 	if len(s.Facts.Certificates) > 0 && len(s.Facts.Certificates[components.WebhookClient+".crt"]) == 0 {
-		if !s.Request.Runs(APIServer) {
+		if !s.Config.Runs(APIServer) {
 			return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", APIServer)
 		}
-		key := client.ObjectKey{Namespace: s.Request.Namespace, Name: components.APIServer}
-		err := s.wait(ctx, s.Request.Timeout, p.Name, "the API server to be replaced", func(ctx context.Context) error {
+		key := client.ObjectKey{Namespace: s.Config.APIServer.Namespace, Name: components.APIServer}
+		err := s.wait(ctx, s.Config.Timeout(), p.Name, "the API server to be replaced", func(ctx context.Context) error {
 			d := &appsv1.Deployment{}
 			if err := s.Host.Get(ctx, key, d); err != nil {
 				return err

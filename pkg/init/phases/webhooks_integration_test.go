@@ -21,14 +21,10 @@ import (
 
 func TestWebhooks_DeletesWarningsOfAnEarlierVersion(t *testing.T) {
 	_, cp := emptied(t)
-	o := config.NewOptions()
-	request, err := o.Request("karmadactl", Names())
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := config.New()
 	run := func() ssa.ChangeSet {
 		s := &State{
-			Request: request, Facts: &hostcluster.Facts{}, Progress: progress.NewReminder(progress.Discard{}, time.Now), Now: time.Now,
+			Config: &o, Facts: &hostcluster.Facts{}, Progress: progress.NewReminder(progress.Discard{}, time.Now), Now: time.Now,
 			Outcome: &Outcome{}, credentials: &credentials.Credentials{Data: map[string][]byte{}}, controlPlane: cp,
 		}
 		if err := webhooks().Run(t.Context(), s); err != nil {

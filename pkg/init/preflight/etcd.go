@@ -19,12 +19,12 @@ type etcdChecks struct{ Deps }
 
 // checkStorage checks that etcd has storage for its data.
 func (c etcdChecks) checkStorage(ctx context.Context) ([]string, error) {
-	if c.Request.Etcd.External != nil {
+	if c.Config.Etcd.External.Used() {
 		return nil, nil
 	}
-	switch c.Request.Etcd.StorageMode {
+	switch c.Config.Etcd.StorageMode {
 	case components.StorageHostPath:
-		if _, _, err := c.Facts.EtcdNode(&c.Request.Etcd); err != nil {
+		if _, _, err := c.Facts.EtcdNode(&c.Config.Etcd); err != nil {
 			return []string{err.Error()}, nil //nolint:nilerr // it is a finding
 		}
 		return c.checkDataPath(ctx)
@@ -42,11 +42,11 @@ func (c etcdChecks) checkDataPath(ctx context.Context) ([]string, error) {
 	}
 	for i := range sets.Items {
 		set := &sets.Items[i]
-		if set.Namespace == c.Request.Namespace {
+		if set.Namespace == c.Config.APIServer.Namespace {
 			continue
 		}
 		for _, v := range set.Spec.Template.Spec.Volumes {
-			if v.HostPath != nil && v.HostPath.Path == c.Request.Etcd.DataPath {
+			if v.HostPath != nil && v.HostPath.Path == c.Config.Etcd.DataPath {
 				return []string{fmt.Sprintf("the control plane in namespace %s keeps its data in %s: choose another directory with --etcd-data", set.Namespace, v.HostPath.Path)}, nil
 			}
 		}
@@ -56,7 +56,7 @@ func (c etcdChecks) checkDataPath(ctx context.Context) ([]string, error) {
 
 // checkClaims checks that there is a StorageClass, or a volume for each member.
 func (c etcdChecks) checkClaims(ctx context.Context) ([]string, error) {
-	e := &c.Request.Etcd
+	e := &c.Config.Etcd
 	if c.Facts.Etcd != nil {
 		return nil, nil // its claims are there
 	}
@@ -86,11 +86,11 @@ func (c etcdChecks) checkClaims(ctx context.Context) ([]string, error) {
 // checkChange finds changes that etcd cannot do once it has data.
 func (c etcdChecks) checkChange(context.Context) ([]string, error) {
 	old := c.Facts.Etcd
-	if old == nil || c.Request.Etcd.External != nil {
+	if old == nil || c.Config.Etcd.External.Used() {
 		return nil, nil
 	}
 	var out []string
-	if n := c.Request.Etcd.Replicas; old.Spec.Replicas != nil && *old.Spec.Replicas != n {
+	if n := c.Config.Etcd.Replicas; old.Spec.Replicas != nil && *old.Spec.Replicas != n {
 		out = append(out, fmt.Sprintf("etcd has %d members, not %d: init cannot change their number; keep --etcd-replicas=%d, or run deinit first", *old.Spec.Replicas, n, *old.Spec.Replicas))
 	}
 	have := components.StorageEmptyDir
@@ -102,7 +102,7 @@ func (c etcdChecks) checkChange(context.Context) ([]string, error) {
 			have = components.StorageHostPath
 		}
 	}
-	if want := c.Request.Etcd.StorageMode; have != want {
+	if want := c.Config.Etcd.StorageMode; have != want {
 		out = append(out, fmt.Sprintf("etcd keeps its data in storage mode %s, not %s: init cannot move it; keep --etcd-storage-mode=%s, or run deinit first", have, want, have))
 	}
 	return out, nil

@@ -40,9 +40,9 @@ func (c hostChecks) checkVersion(context.Context) ([]string, error) {
 
 // checkNodePort checks that the port of the API server is free.
 func (c hostChecks) checkNodePort(context.Context) ([]string, error) {
-	want := c.Request.APIServer.NodePort
+	want := c.Config.APIServer.NodePort
 	for _, svc := range c.Facts.Services {
-		if svc.Namespace == c.Request.Namespace && svc.Name == components.APIServer {
+		if svc.Namespace == c.Config.APIServer.Namespace && svc.Name == components.APIServer {
 			if slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.NodePort == want }) {
 				return nil, nil
 			}
@@ -81,7 +81,7 @@ func (c hostChecks) checkNamespace(ctx context.Context) ([]string, error) {
 			check("Deployment", &d.ObjectMeta)
 		}
 	}
-	if c.Facts.Etcd != nil && c.Request.Etcd.External == nil {
+	if c.Facts.Etcd != nil && !c.Config.Etcd.External.Used() {
 		check("StatefulSet", &c.Facts.Etcd.ObjectMeta)
 	}
 	return out, nil
@@ -108,10 +108,10 @@ func (c hostChecks) checkDNS(ctx context.Context) ([]string, error) {
 
 func (c hostChecks) checkPullSecrets(ctx context.Context) ([]string, error) {
 	var out []string
-	for _, name := range c.Request.PullSecrets {
-		_, err := c.Host.CoreV1().Secrets(c.Request.Namespace).Get(ctx, name, metav1.GetOptions{})
+	for _, name := range c.Config.Images.PullSecrets {
+		_, err := c.Host.CoreV1().Secrets(c.Config.APIServer.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			out = append(out, fmt.Sprintf("there is no Secret %s/%s for --image-pull-secrets: make the namespace and the Secret first", c.Request.Namespace, name))
+			out = append(out, fmt.Sprintf("there is no Secret %s/%s for --image-pull-secrets: make the namespace and the Secret first", c.Config.APIServer.Namespace, name))
 			continue
 		}
 		if err := hostcluster.ConnectionError(err); err != nil {
@@ -123,7 +123,7 @@ func (c hostChecks) checkPullSecrets(ctx context.Context) ([]string, error) {
 
 func (c hostChecks) checkPriorityClasses(ctx context.Context) ([]string, error) {
 	flags := map[string]string{}
-	for _, w := range c.Request.Workloads {
+	for _, w := range c.Config.Parts() {
 		if w.PriorityClass != "" && w.PriorityClass != config.DefaultPriorityClass {
 			flags[w.PriorityClass] = w.Flag
 		}

@@ -28,15 +28,15 @@ type permissions struct{ Deps }
 func (p permissions) wanted() []permission {
 	write := []string{"get", "create", "patch"}
 	out := []permission{
-		{resource: "namespaces", verbs: write, clusterWide: true, name: p.Request.Namespace},
+		{resource: "namespaces", verbs: write, clusterWide: true, name: p.Config.APIServer.Namespace},
 		{resource: "secrets", verbs: write},
 		{resource: "services", verbs: write},
 		{group: "apps", resource: "deployments", verbs: append([]string{"list"}, write...)},
 		{resource: "pods", verbs: []string{"list"}},
 	}
-	if p.Request.Etcd.External == nil {
+	if !p.Config.Etcd.External.Used() {
 		out = append(out, permission{group: "apps", resource: "statefulsets", verbs: append([]string{"list"}, write...)})
-		if p.Request.Etcd.OnNode() && len(p.Request.Etcd.NodeSelector) == 0 {
+		if p.Config.Etcd.OnNode() && len(p.Config.Etcd.NodeLabels) == 0 {
 			out = append(out, permission{resource: "nodes", verbs: []string{"list", "patch"}, clusterWide: true})
 		}
 	}
@@ -51,7 +51,7 @@ func (p permissions) check(ctx context.Context) ([]string, error) {
 	for _, w := range p.wanted() {
 		for _, verb := range w.verbs {
 			g.Go(func() error {
-				attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: w.group, Resource: w.resource, Name: w.name, Namespace: p.Request.Namespace}
+				attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: w.group, Resource: w.resource, Name: w.name, Namespace: p.Config.APIServer.Namespace}
 				if w.clusterWide {
 					attributes.Namespace = ""
 				}

@@ -23,10 +23,10 @@ import (
 
 // Deps are what the checks read.
 type Deps struct {
-	Request *config.Request
-	Facts   *hostcluster.Facts
-	Host    kubernetes.Interface
-	Now     func() time.Time
+	Config *config.Configuration
+	Facts  *hostcluster.Facts
+	Host   kubernetes.Interface
+	Now    func() time.Time
 }
 
 // Check returns all findings together. Each names the next step.
@@ -67,7 +67,7 @@ type localChecks struct{ Deps }
 // checkDirectory checks that local files can be written and are not those of a
 // control plane that is in use.
 func (c localChecks) checkDirectory(ctx context.Context) ([]string, error) {
-	files, self := credentials.Files(c.Request.Directory), credentials.OwnerOf(c.Facts, c.Request.Namespace)
+	files, self := credentials.FilesOf(c.Config), credentials.OwnerOf(c.Facts, c.Config.APIServer.Namespace)
 	if err := files.CheckWritable(); err != nil {
 		return []string{err.Error()}, nil //nolint:nilerr // it is a finding
 	}

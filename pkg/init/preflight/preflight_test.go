@@ -46,22 +46,21 @@ func hostWith(denied []string, objects ...runtime.Object) *fake.Clientset {
 }
 
 // preflightOf runs the checks against a host.
-func preflightOf(t *testing.T, host *fake.Clientset, change func(*config.Options)) error {
+func preflightOf(t *testing.T, host *fake.Clientset, change func(*config.Configuration)) error {
 	t.Helper()
-	o := config.NewOptions()
+	o := config.New()
 	o.DataPath = t.TempDir()
 	if change != nil {
 		change(&o)
 	}
-	r, err := o.Request("karmadactl", nil)
+	if err := o.Complete(nil, "karmadactl", nil); err != nil {
+		t.Fatal(err)
+	}
+	f, err := hostcluster.Gather(t.Context(), host, o.APIServer.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := hostcluster.Gather(t.Context(), host, r.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Check(t.Context(), Deps{Request: r, Facts: f, Host: host, Now: time.Now})
+	return Check(t.Context(), Deps{Config: &o, Facts: f, Host: host, Now: time.Now})
 }
 
 func service(namespace, name string, nodePort int32) *corev1.Service {
@@ -93,7 +92,7 @@ func TestPreflight(t *testing.T) {
 	ready := node()
 	deleted := namespace(config.DefaultNamespace)
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{"kubernetes"}
-	pvc := func(o *config.Options) { o.Etcd.StorageMode, o.Etcd.StorageClass = components.StoragePVC, "fast" }
+	pvc := func(o *config.Configuration) { o.Etcd.StorageMode, o.Etcd.StorageClass = components.StoragePVC, "fast" }
 	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v"},
 		Spec: corev1.PersistentVolumeSpec{
@@ -108,27 +107,27 @@ func TestPreflight(t *testing.T) {
 	for name, tc := range map[string]struct {
 		denied  []string
 		objects []runtime.Object
-		change  func(*config.Options)
+		change  func(*config.Configuration)
 		want    string
 	}{
 		"an empty host":                {objects: []runtime.Object{&ready}},
 		"a port that is taken":         {objects: []runtime.Object{&ready, service("a", "b", 32443)}, want: "nodePort of karmada apiserver 32443 already exist: Service a/b has it; choose another with --port"},
 		"a port that is ours":          {objects: []runtime.Object{&ready, service(config.DefaultNamespace, "karmada-apiserver", 32443)}},
 		"too few permissions":          {denied: []string{"create secrets", "patch secrets"}, objects: []runtime.Object{&ready}, want: "may not create, patch secrets"},
-		"labelling with no need":       {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Options) { o.Etcd.StorageMode = "emptyDir" }},
+		"labelling with no need":       {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Etcd.StorageMode = "emptyDir" }},
 		"no node":                      {want: "failed to find a healthy node for karmada-etcd"},
 		"a namespace that ends":        {objects: []runtime.Object{&ready, deleted}, want: "is being deleted"},
 		"an object of others":          {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "karmada-webhook"}}}, want: "Deployment karmada-system/karmada-webhook is there already and was not made by init"},
 		"no storage class":             {objects: []runtime.Object{&ready}, change: pvc, want: `there is no StorageClass "fast", and 0 of 1 PersistentVolumes`},
 		"a storage class":              {objects: []runtime.Object{&ready, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}, change: pvc},
 		"a volume made by hand":        {objects: []runtime.Object{&ready, volume}, change: pvc},
-		"a volume that is too small":   {objects: []runtime.Object{&ready, volume}, change: func(o *config.Options) { pvc(o); o.Etcd.PVCSize = "6Gi" }, want: "0 of 1 PersistentVolumes"},
+		"a volume that is too small":   {objects: []runtime.Object{&ready, volume}, change: func(o *config.Configuration) { pvc(o); o.Etcd.PVCSize = "6Gi" }, want: "0 of 1 PersistentVolumes"},
 		"DNS that does not answer":     {objects: []runtime.Object{&ready, dns}, want: "the DNS of the host cluster does not answer"},
-		"a pull Secret":                {objects: []runtime.Object{&ready}, change: func(o *config.Options) { o.Images.PullSecrets = []string{"x"} }, want: "there is no Secret karmada-system/x"},
-		"a priority class":             {objects: []runtime.Object{&ready}, change: func(o *config.Options) { o.Webhook.PriorityClass = "x" }, want: `there is no PriorityClass "x" for --karmada-webhook-priority-class`},
+		"a pull Secret":                {objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Images.PullSecrets = []string{"x"} }, want: "there is no Secret karmada-system/x"},
+		"a priority class":             {objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Webhook.PriorityClass = "x" }, want: `there is no PriorityClass "x" for --karmada-webhook-priority-class`},
 		"another's data":               {objects: []runtime.Object{&ready, etcdSet("other", nil)}, want: "the control plane in namespace other keeps its data in /var/lib/karmada-etcd"},
-		"more members":                 {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), etcdSet(config.DefaultNamespace, nil)}, change: func(o *config.Options) { o.Etcd.Replicas = 3; o.Etcd.StorageMode = "emptyDir" }, want: "etcd has 1 members, not 3"},
-		"data that would have to move": {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), etcdSet(config.DefaultNamespace, nil)}, change: func(o *config.Options) { o.Etcd.StorageMode = "" }, want: "etcd keeps its data in storage mode hostPath, not emptyDir"},
+		"more members":                 {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), etcdSet(config.DefaultNamespace, nil)}, change: func(o *config.Configuration) { o.Etcd.Replicas = 3; o.Etcd.StorageMode = "emptyDir" }, want: "etcd has 1 members, not 3"},
+		"data that would have to move": {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), etcdSet(config.DefaultNamespace, nil)}, change: func(o *config.Configuration) { o.Etcd.StorageMode = "" }, want: "etcd keeps its data in storage mode hostPath, not emptyDir"},
 		"all findings at once":         {denied: []string{"create secrets"}, want: "nothing was changed; first:\n  - failed to find a healthy node"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,18 +124,17 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 }
 
 // request is what the certificates are made for.
-func (s *Certificates) request() *config.Request {
-	r := &config.Request{
-		Namespace: s.Namespace, Domain: s.Domain, Names: components.ReleaseNames(s.Name, s.Fixed), SystemNamespace: s.SystemNamespace,
-		Certificates: config.Certificates{ExternalDNS: s.Hosts, Validity: s.Validity, Algorithm: pki.ECDSA, Servers: s.Servers, Early: early},
-		Etcd:         config.Etcd{Replicas: s.EtcdReplicas},
-	}
-	if s.EtcdReplicas == 0 {
-		r.Etcd.External = &config.ExternalEtcdOptions{
-			CAFile: filepath.Join(s.Given, "etcd-ca.crt"), CertFile: filepath.Join(s.Given, "etcd-client.crt"), KeyFile: filepath.Join(s.Given, "etcd-client.key"),
+func (s *Certificates) configuration() *config.Configuration {
+	r := config.New()
+	r.APIServer.Namespace, r.Host.Domain, r.SystemNamespace, r.Names = s.Namespace, s.Domain, s.SystemNamespace, components.ReleaseNames(s.Name, s.Fixed)
+	r.Certificates = config.Certificates{ExternalDNS: s.Hosts, Validity: metav1.Duration{Duration: s.Validity}, Servers: s.Servers, Early: early}
+	if r.Etcd.Replicas = s.EtcdReplicas; s.EtcdReplicas == 0 {
+		r.Etcd.External = config.ExternalEtcd{
+			Servers: config.List{"https://" + components.Etcd}, // certificates do not depend on it
+			CAFile:  filepath.Join(s.Given, "etcd-ca.crt"), CertFile: filepath.Join(s.Given, "etcd-client.crt"), KeyFile: filepath.Join(s.Given, "etcd-client.key"),
 		}
 	}
-	return r
+	return &r
 }
 
 // start returns what there is to begin with: what is in the cluster, and over it what the user gave. A front proxy's
@@ -166,7 +165,7 @@ func (s *Certificates) make(have map[string][]byte, now func() time.Time) (*cred
 	if old, ca := have["ca.crt"], given["ca.crt"]; len(old) > 0 && len(ca) > 0 && !bytes.Equal(bytes.TrimSpace(old), bytes.TrimSpace(ca)) {
 		return nil, errors.New("certs.custom.caCrt is another authority than that of the control plane, which cannot be exchanged: uninstall first, or keep it")
 	}
-	creds, err := credentials.Make(s.request(), start(have, given), hostcluster.Addresses{Server: s.naming().InternalServer()}, now)
+	creds, err := credentials.Make(s.configuration(), start(have, given), hostcluster.Addresses{Server: s.naming().InternalServer()}, now)
 	if err != nil {
 		return nil, err
 	}

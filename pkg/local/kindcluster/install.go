@@ -3,7 +3,6 @@ package kindcluster
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
@@ -42,11 +41,10 @@ func (r *installation) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the host: %w", err)
 	}
-	request, err := installer.NewRequest(r.Program, options)
-	if err != nil {
-		return fmt.Errorf("installing the control plane: %w", err)
+	err = options.Complete(nil, r.Program, nil)
+	if err == nil {
+		_, err = installer.Run(ctx, installer.Deps{Program: r.Program, Host: cfg, Progress: r.Progress, Now: r.Now}, &options)
 	}
-	_, err = installer.Run(ctx, installer.Deps{Program: r.Program, Host: cfg, Progress: r.Progress, Now: r.Now}, request)
 	if err != nil {
 		return fmt.Errorf("installing the control plane: %w", err)
 	}
@@ -68,9 +66,11 @@ func (r *installation) loadImage(ctx context.Context, hosts []nodes.Node) (_ str
 }
 
 // options are the options of the control plane of a federation on this machine.
-func (r *installation) options(ctx context.Context, hosts []nodes.Node, image string) (config.Options, error) {
-	o := config.NewOptions()
-	o.SetKarmadaImage(image)
+func (r *installation) options(ctx context.Context, hosts []nodes.Node, image string) (config.Configuration, error) {
+	o := config.New()
+	for _, p := range parts(&o) {
+		p.options.Image = image
+	}
 	present, err := imagesOf(ctx, hosts[0])
 	if err != nil {
 		return o, err
@@ -102,11 +102,11 @@ func (r *installation) options(ctx context.Context, hosts []nodes.Node, image st
 			}
 		}
 	}
-	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = config.List(strings.Join(names, ",")), config.List(strings.Join(addresses, ","))
+	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = names, addresses
 	// On one machine a cluster that answers again is healthy at once.
-	o.ControllerManager.ExtraArgs = []string{"--cluster-success-threshold=1s", "--cluster-failure-threshold=10s", "--flap-window=5m"}
+	o.ControllerManager.ExtraArgs = config.ArgsOf("--cluster-success-threshold=1s", "--cluster-failure-threshold=10s", "--flap-window=5m")
 	for _, p := range parts(&o) {
-		p.options.ExtraArgs = append(p.options.ExtraArgs, settings.Args(r.record.f.Settings, p.role, "")...)
+		p.options.ExtraArgs = append(p.options.ExtraArgs, config.ArgsOf(settings.Args(r.record.f.Settings, p.role, "")...)...)
 	}
 	o.OfferToken = false
 	return o, nil

@@ -15,11 +15,11 @@ type part struct {
 	role string
 	// defaults are its arguments in an installation.
 	defaults []string
-	options  *config.ComponentOptions
+	options  *config.Component
 }
 
 // parts are the roles of the control plane with their options.
-func parts(o *config.Options) []part {
+func parts(o *config.Configuration) []part {
 	var none components.Config
 	return []part{
 		{"aggregated-apiserver", components.AggregatedDeployment(&none).Spec.Template.Spec.Containers[0].Command, &o.Aggregated},
@@ -64,7 +64,7 @@ func reserved() settings.Reserved {
 		"v", "leader-elect", "cluster-status-update-frequency", "enable-scheduler-estimator", "controllers", "tls-min-version",
 		"audit-log-path", "audit-log-maxage", "audit-log-maxbackup", "cluster-provider", "cluster-region", "cluster-zones",
 	}
-	var o config.Options
+	var o config.Configuration
 	for _, p := range parts(&o) {
 		out.Add(p.role, p.defaults, changeable...)
 	}

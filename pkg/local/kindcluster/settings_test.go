@@ -24,14 +24,14 @@ func TestReserved_KeepsThePartsConnected(t *testing.T) {
 
 // Every role of the control plane that an installation has can get settings.
 func TestParts_AreTheComponentsOfAnInstallation(t *testing.T) {
-	var o config.Options
+	var o config.Configuration
 	for _, p := range parts(&o) {
-		p.options.ExtraArgs = append(p.options.ExtraArgs, "--v=4")
+		p.options.ExtraArgs = append(p.options.ExtraArgs, config.ArgsOf("--v=4")...)
 	}
-	for role, args := range map[string][]string{
+	for role, args := range map[string]config.Args{
 		"aggregated-apiserver": o.Aggregated.ExtraArgs, "controller-manager": o.ControllerManager.ExtraArgs, "scheduler": o.Scheduler.ExtraArgs, "webhook": o.Webhook.ExtraArgs,
 	} {
-		if !slices.Equal(args, []string{"--v=4"}) {
+		if !slices.Equal(args, config.ArgsOf("--v=4")) {
 			t.Errorf("%s has the arguments %v", role, args)
 		}
 	}
