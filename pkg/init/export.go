@@ -5,53 +5,44 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/karmada-toolkit/karmada/internal/pki"
-	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
-	"github.com/karmada-toolkit/karmada/pkg/init/preflight"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
-// manifest is the objects of one phase in one cluster.
-type manifest struct {
-	phase   string
-	host    bool
-	objects []client.Object
-}
+// The directories of an export, in the order in which they are applied.
+const (
+	exportHost         = "host"
+	exportControlPlane = "control-plane"
+)
 
-// manifests returns the objects of all chosen phases, in the order in which they
-// are to be applied.
-func manifests(s *phases.State) ([]manifest, error) {
+// manifests returns the objects of all chosen phases, in the order in which they are to be applied.
+func manifests(s *phases.State) ([]write.Manifest, error) {
 	in, err := s.Inputs()
 	if err != nil {
 		return nil, err
 	}
-	var host, control []manifest
-	for _, p := range chosen(s.Config) {
-		objects, err := p.Host(in)
-		if err != nil {
-			return nil, err
-		}
-		if len(objects) > 0 {
-			host = append(host, manifest{p.Name, true, objects})
-		}
-		if objects, err = p.ControlPlane(in); err != nil {
-			return nil, err
-		}
-		if len(objects) > 0 {
-			control = append(control, manifest{p.Name, false, objects})
+	var out []write.Manifest
+	for _, cluster := range []string{exportHost, exportControlPlane} {
+		for _, p := range phases.Chosen(s.Config) {
+			objects, err := p.Host(in)
+			if cluster == exportControlPlane {
+				objects, err = p.ControlPlane(in)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(objects) > 0 {
+				out = append(out, write.Manifest{Dir: cluster, Name: fmt.Sprintf("%02d-%s", len(out), p.Name), Objects: objects})
+			}
 		}
 	}
-	return append(host, control...), nil
+	return out, nil
 }
 
 // Print checks the host cluster and writes the objects of an installation to w,
@@ -61,11 +52,9 @@ func Print(ctx context.Context, d Deps, r *config.Configuration, w io.Writer) (e
 	if err != nil {
 		return err
 	}
-	defer progress.Begin(ctx, s.Progress, phases.Preflight, &err)()
-	if err := preflight.Check(ctx, preflight.Deps{Config: s.Config, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
+	if err := phases.Run(ctx, s, phases.All()[:1]); err != nil {
 		return err
 	}
-	s.Progress.Done(phases.Preflight, "nothing is in the way")
 	all, err := manifests(s)
 	if err != nil {
 		return err
@@ -75,12 +64,9 @@ func Print(ctx context.Context, d Deps, r *config.Configuration, w io.Writer) (e
 		fmt.Fprintf(&out, "# %s\n", note)
 	}
 	for _, m := range all {
-		where := "the control plane"
-		if m.host {
-			where = "the host cluster"
-		}
-		fmt.Fprintf(&out, "# Phase %s, in %s\n", m.phase, where)
-		text, err := write.Encode(m.objects)
+		_, phase, _ := strings.Cut(m.Name, "-")
+		fmt.Fprintf(&out, "# Phase %s, in the %s\n", phase, map[string]string{exportHost: "host cluster", exportControlPlane: "control plane"}[m.Dir])
+		text, err := write.Encode(m.Objects)
 		if err != nil {
 			return err
 		}
@@ -133,31 +119,7 @@ func Export(ctx context.Context, d Deps, r *config.Configuration, dir string) er
 	if _, err := files.WriteKubeconfig(creds); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "host")); err != nil {
-		return fmt.Errorf("writing to %s: %w", dir, err)
-	}
-	if err := os.RemoveAll(filepath.Join(dir, "control-plane")); err != nil {
-		return fmt.Errorf("writing to %s: %w", dir, err)
-	}
-	for i, m := range all {
-		sub := "control-plane"
-		if m.host {
-			sub = "host"
-		}
-		text, err := write.Encode(m.objects)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(dir, sub, fmt.Sprintf("%02d-%s.yaml", i, m.phase))
-		if err := pki.WriteFile(path, text, 0o600); err != nil {
-			return fmt.Errorf("writing %s: %w", path, err)
-		}
-	}
-	path := filepath.Join(dir, "README.txt")
-	if err := pki.WriteFile(path, []byte(howToApply(s)), 0o644); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return nil
+	return write.Files(dir, []string{exportHost, exportControlPlane}, all, howToApply(s))
 }
 
 // howToApply returns the next steps for the files of an export.

@@ -9,16 +9,12 @@ package installer
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -80,7 +76,7 @@ func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Tracker.Run(ctx)
-	if err := phases.Run(ctx, s, chosen(r)); err != nil {
+	if err := phases.Run(ctx, s, phases.Chosen(r)); err != nil {
 		return nil, err
 	}
 	out := &Result{
@@ -91,36 +87,26 @@ func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) 
 	return out, nil
 }
 
-// chosen are the phases that are to run.
-func chosen(r *config.Configuration) []phases.Phase {
-	return slices.DeleteFunc(phases.All(), func(p phases.Phase) bool { return !r.Runs(p.Name) })
-}
-
 // newState reads the host cluster.
 func newState(ctx context.Context, d Deps, r *config.Configuration) (_ *phases.State, err error) {
 	if d.Progress == nil {
 		d.Progress = progress.Discard{}
 	}
-	s := &phases.State{Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now, Outcome: &phases.Outcome{}}
+	s := &phases.State{Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now, Outcome: &phases.Outcome{}, TimeoutFlag: "--wait-component-ready-timeout"}
 	defer progress.Begin(ctx, s.Progress, stepHost, &err)()
 	defer s.Progress.Watch(ctx, stepHost, "the host cluster to answer")()
 	if s.CRDs, err = customCRDs(ctx, r.CustomCRDs()); err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(d.Host)
-	cfg.QPS, cfg.Burst = -1, 0
 	if r.Host.Endpoint != "" {
 		cfg.Host = r.Host.Endpoint
 	}
-	if s.HostAPI, err = kubernetes.NewForConfig(cfg); err != nil {
-		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
-	}
-	if err := hostcluster.RefuseControlPlane(cfg.Host, s.HostAPI.Discovery()); err != nil {
+	host, err := hostcluster.Connect(ctx, cfg, r.APIServer.Namespace)
+	if err != nil {
 		return nil, err
 	}
-	if s.Facts, err = hostcluster.Gather(ctx, s.HostAPI, r.APIServer.Namespace); err != nil {
-		return nil, err
-	}
+	s.HostAPI, s.Host, s.Facts = host.API, host.Client, host.Facts
 	if s.Facts.NodeExpected(&r.Etcd) {
 		s.Progress.Waiting(stepHost, "a node of the host cluster to be ready")
 	}
@@ -134,9 +120,6 @@ func newState(ctx context.Context, d Deps, r *config.Configuration) (_ *phases.S
 	}
 	s.Config = &resolved
 	s.Tracker = rollout.NewTracker(s.HostAPI, r.APIServer.Namespace, d.Now)
-	if s.Host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
-		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
-	}
 	if s.Addresses, err = s.Facts.Addresses(r.APIServer); err != nil {
 		return nil, err
 	}

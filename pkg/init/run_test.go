@@ -17,7 +17,7 @@ func TestChosen(t *testing.T) {
 		if err := o.Complete(nil, "karmadactl", phases.Names()); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range chosen(&o) {
+		for _, p := range phases.Chosen(&o) {
 			out = append(out, p.Name)
 		}
 		return out

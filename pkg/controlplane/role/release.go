@@ -92,7 +92,7 @@ func releaseResources() *cobra.Command {
 				return s.RemoveAddons(cmd.Context(), config)
 			}
 			if onlyAddons {
-				return s.WriteAddons(cmd.Context(), config)
+				return s.WriteAddons(cmd.Context(), config, cmd.ErrOrStderr(), clock.RealClock{}.Now)
 			}
 			return s.Write(cmd.Context(), config, cmd.ErrOrStderr(), clock.RealClock{}.Now)
 		},

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -121,30 +119,11 @@ func checkNames(clusters []string) error {
 	return nil
 }
 
-// hostSide is the host cluster with the installation in it.
-type hostSide struct {
-	api    kubernetes.Interface
-	client client.Client
-	facts  *hostcluster.Facts
-}
-
 // connectHost reads the installation in a namespace of the host cluster.
-func connectHost(ctx context.Context, cfg *rest.Config, namespace string) (*hostSide, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.Burst = -1, 0
-	h := &hostSide{}
-	var err error
-	if h.api, err = kubernetes.NewForConfig(cfg); err != nil {
-		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
-	}
-	if h.client, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
-		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
-	}
-	if err := hostcluster.RefuseControlPlane(cfg.Host, h.api.Discovery()); err != nil {
+func connectHost(ctx context.Context, cfg *rest.Config, namespace string) (*hostcluster.Host, error) {
+	h, err := hostcluster.Connect(ctx, cfg, namespace)
+	if err != nil {
 		return nil, err
 	}
-	if h.facts, err = hostcluster.Gather(ctx, h.api, namespace); err != nil {
-		return nil, err
-	}
-	return h, hostcluster.RequireInstalled(ctx, h.client, namespace)
+	return h, hostcluster.RequireInstalled(ctx, h.Client, namespace)
 }

@@ -2,17 +2,12 @@ package addons
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"strings"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 )
 
 // Removal is what is to be removed of addons.
@@ -22,9 +17,8 @@ type Removal struct {
 	// Notes are for the user.
 	Notes []string
 
-	host                   client.Client
-	onHost, inControlPlane []client.Object
-	controlPlane           func(context.Context) (client.Client, error)
+	state  *phases.State
+	phases []phases.Phase
 }
 
 // PlanRemoval returns what is to be removed. It reads the host cluster only.
@@ -37,8 +31,7 @@ func PlanRemoval(ctx context.Context, d Deps, s Selection) (*Removal, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Removal{host: host.client, controlPlane: d.ControlPlane}
-	installed, err := installedEstimators(ctx, host.client, s.Namespace)
+	installed, err := installedEstimators(ctx, host.Client, s.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -46,70 +39,26 @@ func PlanRemoval(ctx context.Context, d Deps, s Selection) (*Removal, error) {
 	if s.AllClusters {
 		clusters = installed
 	}
-	for _, name := range names {
-		if name == components.Estimator {
-			for _, cluster := range clusters {
-				r.addEstimator(s.Namespace, cluster)
-			}
-			continue
-		}
-		r.addAddon(s.Namespace, name)
+	r := &Removal{
+		state:  &phases.State{Host: host.Client, Connect: d.ControlPlane, Given: &phases.Inputs{Config: &components.Config{Namespace: s.Namespace}}},
+		phases: phases.Addons(names, clusters),
+	}
+	for _, p := range r.phases {
+		r.Addons = append(r.Addons, p.Workload)
 	}
 	if slices.Contains(s.Addons, All) && len(clusters) == 0 && len(installed) > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("the estimators of %s stay: remove them with --cluster or --all-clusters", joined(installed)))
+		r.Notes = append(r.Notes, fmt.Sprintf("the estimators of %s stay: remove them with --cluster or --all-clusters", strings.Join(installed, ", ")))
 	}
 	return r, nil
-}
-
-func (r *Removal) addEstimator(namespace, cluster string) {
-	name := components.EstimatorWorkload(cluster)
-	r.Addons = append(r.Addons, name)
-	r.onHost = append(r.onHost,
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: components.EstimatorKubeconfigSecret(cluster)}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: components.AddonCertSecret(name)}},
-	)
-}
-
-func (r *Removal) addAddon(namespace, name string) {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	r.Addons = append(r.Addons, name)
-	r.onHost = append(r.onHost, &appsv1.Deployment{ObjectMeta: meta})
-	apis := apiNames(name)
-	if len(apis) == 0 {
-		return
-	}
-	r.onHost = append(r.onHost, &corev1.Service{ObjectMeta: meta},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: components.AddonCertSecret(name)}})
-	for _, api := range apis {
-		r.inControlPlane = append(r.inControlPlane, &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: api}})
-	}
-	r.inControlPlane = append(r.inControlPlane, &corev1.Service{ObjectMeta: meta})
 }
 
 // Run removes the addons: first what the API server of the control plane calls, then the servers. What does not exist
 // is no error.
 func (r *Removal) Run(ctx context.Context) error {
-	if len(r.inControlPlane) > 0 {
-		cp, err := r.controlPlane(ctx)
-		if err != nil {
-			return err
-		}
-		if err := remove(ctx, cp, r.inControlPlane); err != nil {
+	for _, p := range r.phases {
+		if err := p.Remove(ctx, r.state); err != nil {
 			return err
 		}
 	}
-	return remove(ctx, r.host, r.onHost)
-}
-
-func remove(ctx context.Context, in client.Client, objects []client.Object) error {
-	var errs []error
-	for _, o := range objects {
-		err := in.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting %s: %w", client.ObjectKeyFromObject(o), err))
-		}
-	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -35,7 +36,7 @@ type members struct {
 	controlPlane client.Reader
 	// kubeconfig returns a kubeconfig of the user for a member. Nil means the credentials of the control plane.
 	kubeconfig func(cluster string) (*clientcmdapi.Config, error)
-	outcome    *outcome
+	outcome    *phases.Outcome
 }
 
 // clusters returns the members.
@@ -59,10 +60,10 @@ func (m *members) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, erro
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", joined(missing), m.program+" get clusters")
+		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", strings.Join(missing, ", "), m.program+" get clusters")
 	}
 	if len(pull) > 0 {
-		m.outcome.note("clusters in Pull mode are left out (%s): run their estimators there, see docs/estimators.md", joined(pull))
+		m.outcome.Note("clusters in Pull mode are left out (%s): run their estimators there, see docs/estimators.md", strings.Join(pull, ", "))
 	}
 	if m.selection.AllClusters {
 		return out, checkNames(namesOf(out))
@@ -97,17 +98,17 @@ func (m *members) estimatorKubeconfig(ctx context.Context, cluster *clusterv1alp
 		return nil, fmt.Errorf("reading the kubeconfig for cluster %q: %w", cluster.Name, err)
 	}
 	if loopback(cfg.Host) {
-		m.outcome.note("the kubeconfig for cluster %q names %s, which is this machine: pods of the host cluster do not reach it", cluster.Name, cfg.Host)
+		m.outcome.Note("the kubeconfig for cluster %q names %s, which is this machine: pods of the host cluster do not reach it", cluster.Name, cfg.Host)
 	}
 	lacks, err := missingRights(ctx, cfg)
 	switch {
 	case err != nil && own:
 		// Pods may reach what this machine does not.
-		m.outcome.note("cluster %q does not answer here, so that the rights of its estimator were not checked: %s", cluster.Name, rollout.FirstLine(err.Error()))
+		m.outcome.Note("cluster %q does not answer here, so that the rights of its estimator were not checked: %s", cluster.Name, rollout.FirstLine(err.Error()))
 	case err != nil:
 		return nil, fmt.Errorf("cluster %q does not answer with --member-kubeconfig: %w", cluster.Name, err)
 	case len(lacks) > 0:
-		return nil, fmt.Errorf("the credentials for cluster %q may not list %s: grant that, or name others with --member-kubeconfig", cluster.Name, joined(lacks))
+		return nil, fmt.Errorf("the credentials for cluster %q may not list %s: grant that, or name others with --member-kubeconfig", cluster.Name, strings.Join(lacks, ", "))
 	}
 	out, err := clientcmd.Write(*raw)
 	if err != nil {

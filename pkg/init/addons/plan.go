@@ -7,105 +7,61 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
-	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
-// part is one workload of an addon.
-type part struct {
-	addon, workload string
-	// host are the objects in the host cluster; rights and apis are those in the control plane.
-	host, rights, apis []client.Object
-}
-
-// planner makes the parts of an installation.
+// planner reads what the objects of addons are made of.
 type planner struct {
 	deps    *Deps
 	request *Request
-	host    *hostSide
-	outcome *outcome
+	host    *hostcluster.Host
+	outcome *phases.Outcome
 	// cfg is what the objects are made of.
 	cfg *components.Config
 	// pki is where the certificates of an export are kept; empty without one.
 	pki string
 }
 
-// plan returns what is to be installed, everything that can be checked being checked.
-func plan(ctx context.Context, d *Deps, r *Request, host *hostSide, o *outcome, names []string, pki string) ([]part, error) {
-	p := &planner{deps: d, request: r, host: host, outcome: o, pki: pki}
+// plan returns what the objects of addons are made of, everything that can be checked being checked, and the clusters that get an
+// estimator.
+func (p *planner) plan(ctx context.Context, names []string) (*components.Config, []string, error) {
 	if err := p.readConfig(ctx, names); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out, err := p.parts(ctx, names)
-	if err != nil {
-		return nil, err
-	}
-	for i := range out {
-		out[i].rights = components.RBACOf(r.Namespace, out[i].addon)
-		if err := write.Stamp(out[i].host); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// parts returns what is to be installed in the host cluster, and the APIs.
-func (p *planner) parts(ctx context.Context, names []string) ([]part, error) {
-	var out []part
+	var clusters []string
 	for _, name := range names {
+		var err error
 		switch name {
 		case components.Estimator:
-			estimators, err := p.estimators(ctx)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, estimators...)
-		case components.Descheduler:
-			p.setWorkload(name, name)
-			out = append(out, part{addon: name, workload: name, host: []client.Object{components.DeschedulerDeployment(p.cfg)}})
-		case components.MetricsAdapter:
-			server, err := p.server(ctx, name, components.MetricsAdapterHost)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, server)
+			clusters, err = p.estimators(ctx)
 		case components.Search:
-			if err := p.readStore(ctx); err != nil {
-				return nil, err
+			err = p.readStore(ctx)
+			fallthrough
+		default:
+			p.setWorkload(name, name)
+			if err == nil && len(components.AddonAPIs(name)) > 0 {
+				err = p.setServerCertificate(ctx, name)
 			}
-			server, err := p.server(ctx, name, components.SearchHost)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, server)
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 	}
-	return out, nil
-}
-
-// server returns an addon that is an API server behind that of the control plane.
-func (p *planner) server(ctx context.Context, addon string, objects func(*components.Config) []client.Object) (part, error) {
-	p.setWorkload(addon, addon)
-	if err := p.setServerCertificate(ctx, addon); err != nil {
-		return part{}, err
-	}
-	host := fmt.Sprintf("%s.%s.svc.%s", addon, p.cfg.Namespace, p.cfg.Domain)
-	return part{
-		addon: addon, workload: addon, host: objects(p.cfg),
-		apis: components.AddonServing(addon, p.cfg.Namespace, host, 443, p.cfg.Certificates.CABundle()),
-	}, nil
+	return p.cfg, clusters, nil
 }
 
 // readStore reads where the control plane stores its objects: from the arguments of its API server, which are the same for
@@ -117,7 +73,7 @@ func (p *planner) readStore(ctx context.Context) error {
 			return fmt.Errorf("secrets `%s` in namespace %s has no key %s; run \"%s init\" again, which adds what is missing", components.CertSecret, p.request.Namespace, key, p.deps.Program)
 		}
 	}
-	d, err := p.host.api.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.APIServer, metav1.GetOptions{})
+	d, err := p.host.API.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.APIServer, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading the Deployment %s/%s, which names the etcd of the control plane: %w", p.request.Namespace, components.APIServer, err)
 	}
@@ -140,14 +96,14 @@ func (p *planner) readStore(ctx context.Context) error {
 // readConfig reads what the objects are made of, without settings of pods.
 func (p *planner) readConfig(ctx context.Context, names []string) error {
 	cfg := &components.Config{
-		Namespace: p.request.Namespace, Domain: p.request.Config.Host.Domain, IPv6: components.IPv6(p.host.facts.IPv6),
-		Workloads: map[string]components.Workload{}, Certificates: maps.Clone(p.host.facts.Certificates), Kubeconfigs: map[string][]byte{},
+		Namespace: p.request.Namespace, Domain: p.request.Config.Host.Domain, IPv6: components.IPv6(p.host.Facts.IPv6),
+		Workloads: map[string]components.Workload{}, Certificates: maps.Clone(p.host.Facts.Certificates), Kubeconfigs: map[string][]byte{},
 	}
 	for _, name := range names {
 		if name == components.Estimator {
 			continue
 		}
-		secret, err := p.host.api.CoreV1().Secrets(p.request.Namespace).Get(ctx, name+"-config", metav1.GetOptions{})
+		secret, err := p.host.API.CoreV1().Secrets(p.request.Namespace).Get(ctx, name+"-config", metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return p.missingSecret(name + "-config")
 		}
@@ -166,7 +122,7 @@ func (p *planner) readConfig(ctx context.Context, names []string) error {
 			return fmt.Errorf("secrets `%s` in namespace %s has no key %s; run \"%s init\" again, which adds what is missing", components.CertSecret, p.request.Namespace, key, p.deps.Program)
 		}
 	}
-	if d, err := p.host.api.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.Scheduler, metav1.GetOptions{}); err == nil {
+	if d, err := p.host.API.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.Scheduler, metav1.GetOptions{}); err == nil {
 		for _, s := range d.Spec.Template.Spec.ImagePullSecrets {
 			cfg.PullSecrets = append(cfg.PullSecrets, s.Name)
 		}
@@ -184,15 +140,15 @@ func (p *planner) setWorkload(addon, workload string) {
 	c := &p.request.Config
 	i := slices.IndexFunc(c.AddonParts(), func(p config.Part) bool { return p.Name == addon })
 	part := c.AddonParts()[i]
-	missing := c.UseBuild(version.Get(), p.host.facts.Images(), []config.Part{part})
+	missing := c.UseBuild(version.Get(), p.host.Facts.Images(), []config.Part{part})
 	if hint := config.ImageHint(p.deps.Program, missing); hint != "" && addon == workload {
-		p.outcome.note("%s", hint)
+		p.outcome.Note("%s", hint)
 	}
 	p.cfg.Workloads[workload] = phases.WorkloadOf(c, part)
 }
 
-// estimators returns the estimators of the clusters that are meant.
-func (p *planner) estimators(ctx context.Context) ([]part, error) {
+// estimators returns the clusters that get an estimator.
+func (p *planner) estimators(ctx context.Context) ([]string, error) {
 	cp, err := p.deps.ControlPlane(ctx)
 	if err != nil {
 		return nil, err
@@ -205,7 +161,7 @@ func (p *planner) estimators(ctx context.Context) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []part
+	var out []string
 	var errs []error
 	for _, cluster := range clusters {
 		kubeconfig, err := m.estimatorKubeconfig(ctx, &cluster)
@@ -219,14 +175,14 @@ func (p *planner) estimators(ctx context.Context) ([]part, error) {
 		if err := p.setServerCertificate(ctx, workload); err != nil {
 			return nil, err
 		}
-		out = append(out, part{addon: components.Estimator, workload: workload, host: components.EstimatorHost(p.cfg, cluster.Name)})
+		out = append(out, cluster.Name)
 	}
 	return out, errors.Join(errs...)
 }
 
 // setServerCertificate loads the certificate of a server from its Secret, or makes it.
 func (p *planner) setServerCertificate(ctx context.Context, workload string) error {
-	secret, err := p.host.api.CoreV1().Secrets(p.request.Namespace).Get(ctx, components.AddonCertSecret(workload), metav1.GetOptions{})
+	secret, err := p.host.API.CoreV1().Secrets(p.request.Namespace).Get(ctx, components.AddonCertSecret(workload), metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reading the certificate of %s: %w", workload, err)
 	}
@@ -266,5 +222,27 @@ func (s storage) Read(name string) ([]byte, error) {
 
 func (s storage) Write(name string, data []byte, _ bool) error {
 	s[name] = data
+	return nil
+}
+
+// keptCertificate reads the certificate of a workload that an earlier export made, if there is one.
+func (p *planner) keptCertificate(workload string) error {
+	for _, end := range []string{".crt", ".key"} {
+		data, err := os.ReadFile(filepath.Join(p.pki, workload+end))
+		if err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("reading the certificate of %s: %w", workload, err)
+		}
+		p.cfg.Certificates[workload+end] = data
+	}
+	return nil
+}
+
+// keepCertificate writes the certificate of a workload for the next export.
+func (p *planner) keepCertificate(workload string) error {
+	for _, end := range []string{".crt", ".key"} {
+		if err := pki.WriteFile(filepath.Join(p.pki, workload+end), p.cfg.Certificates[workload+end], 0o600); err != nil {
+			return fmt.Errorf("writing the certificate of %s: %w", workload, err)
+		}
+	}
 	return nil
 }

@@ -143,14 +143,14 @@ func (c *Config) Name(name string) string {
 // System is the namespace of the control plane in its own API.
 func (c *Config) System() string { return cmp.Or(c.SystemNamespace, c.Namespace) }
 
-// host returns the DNS name of a Service of the control plane.
-func (c *Config) host(service string) string {
+// Host returns the DNS name of a Service of the control plane.
+func (c *Config) Host(service string) string {
 	return fmt.Sprintf("%s.%s.svc.%s", c.Name(service), c.Namespace, c.Domain)
 }
 
 // InternalServer is the URL of the API server inside the host cluster.
 func (c *Config) InternalServer() string {
-	return fmt.Sprintf("https://%s:%d", c.host(APIServer), apiServerPort)
+	return fmt.Sprintf("https://%s:%d", c.Host(APIServer), apiServerPort)
 }
 
 // WebhookURL is where the API server finds the webhook server.
@@ -162,7 +162,7 @@ func (c *Config) WebhookURL() string {
 func (c *Config) EtcdHosts(replicas int32) []string {
 	var out []string
 	for i := range replicas {
-		out = append(out, fmt.Sprintf("%s-%d.%s", c.Name(Etcd), i, c.host(Etcd)))
+		out = append(out, fmt.Sprintf("%s-%d.%s", c.Name(Etcd), i, c.Host(Etcd)))
 	}
 	return out
 }

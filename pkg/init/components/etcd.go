@@ -74,7 +74,7 @@ func (c *Config) etcdCommand() []string {
 	for i, host := range c.EtcdHosts(c.Workloads[Etcd].Replicas) {
 		cluster = append(cluster, fmt.Sprintf("%s-%d=https://%s:%d", c.Name(Etcd), i, host, etcdPeerPort))
 	}
-	own := fmt.Sprintf("https://$(POD_NAME).%s", c.host(Etcd))
+	own := fmt.Sprintf("https://$(POD_NAME).%s", c.Host(Etcd))
 	ip := c.IPv6.podIP()
 	return []string{
 		"/usr/local/bin/etcd",

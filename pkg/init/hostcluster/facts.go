@@ -18,8 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -55,6 +57,32 @@ type Facts struct {
 	Certificates map[string][]byte
 	// Etcd of the installation in the namespace, or nil.
 	Etcd *appsv1.StatefulSet
+}
+
+// Host is a host cluster, and what an installation needs to know of it.
+type Host struct {
+	API    kubernetes.Interface
+	Client client.Client
+	Facts  *Facts
+}
+
+// Connect connects to a host cluster and reads the facts for a control plane in a namespace. A control plane is no host cluster.
+func Connect(ctx context.Context, cfg *rest.Config, namespace string) (*Host, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = -1, 0
+	h := &Host{}
+	var err error
+	if h.API, err = kubernetes.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
+	}
+	if err := RefuseControlPlane(cfg.Host, h.API.Discovery()); err != nil {
+		return nil, err
+	}
+	if h.Client, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
+		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
+	}
+	h.Facts, err = Gather(ctx, h.API, namespace)
+	return h, err
 }
 
 // Gather reads the facts for a control plane in a namespace. Only a host that does not answer is an error.

@@ -2,47 +2,26 @@ package phases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
-// Aggregated is the phase that installs the aggregated API server, AggregatedAPI the one that registers its API.
-const (
-	Aggregated    = "aggregated"
-	AggregatedAPI = "aggregated-api"
-)
-
-func aggregated() Phase {
-	return Phase{
-		Name: Aggregated, Doc: "Install the aggregated API server", Needs: afterEtcd(),
-		host: aggregatedObjects, run: deploy(components.AggregatedAPIServer),
-	}
-}
-
-func aggregatedObjects(in *Inputs) ([]client.Object, error) {
-	return []client.Object{components.AggregatedHostService(in.Config), components.AggregatedDeployment(in.Config)}, nil
-}
-
-func aggregatedAPI() Phase {
-	return Phase{
-		Name: AggregatedAPI, Doc: "Register the aggregated API and wait until it is served", Needs: []string{APIServer, Aggregated},
-		controlPlane: aggregatedAPIObjects, run: writeThen(waitForAggregatedAPI),
-	}
-}
-
-func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
-	host := fmt.Sprintf("%s.%s.svc", in.Name(components.AggregatedService), in.Namespace)
-	return append(components.SystemNamespaces(in.System()), components.AggregatedAPI(in.System(), host, 443, in.Certificates.CABundle())...), nil
-}
-
-// waitForAggregatedAPI waits until the aggregated API is served. After a restart the status of the
+// awaitAggregatedAPI waits until the aggregated API is served. After a restart the status of the
 // APIService is that of before, so requests decide.
-func waitForAggregatedAPI(ctx context.Context, s *State, p Phase, cp client.Client, in *Inputs) (string, error) {
+func awaitAggregatedAPI(ctx context.Context, s *State, p Phase) (string, error) {
+	cp, err := s.ControlPlane(ctx)
+	if err != nil {
+		return "", err
+	}
+	in, err := s.Inputs()
+	if err != nil {
+		return "", err
+	}
 	rc, err := s.ControlPlaneConfig()
 	if err != nil {
 		return "", err
@@ -58,4 +37,25 @@ func waitForAggregatedAPI(ctx context.Context, s *State, p Phase, cp client.Clie
 		return "", fmt.Errorf("APIService %s is not available: %w", name, err)
 	}
 	return "available, ", nil
+}
+
+// awaitAPIs waits until the APIs of an addon are served.
+func awaitAPIs(addon string) func(context.Context, *State, Phase) (string, error) {
+	return func(ctx context.Context, s *State, p Phase) (string, error) {
+		for _, gv := range components.AddonAPIs(addon) {
+			cp, err := s.ControlPlane(ctx)
+			if err != nil {
+				return "", err
+			}
+			api := components.APIServiceName(gv)
+			err = s.wait(ctx, s.Config.Addons.Timeout(), p.Name, "API "+api, func(ctx context.Context) error { return rollout.CheckAPI(ctx, cp, api) })
+			if errors.Is(err, wait.ErrTimeout) {
+				err = fmt.Errorf("%w; see --apiservice-timeout", err)
+			}
+			if err != nil {
+				return "", fmt.Errorf("APIService %s: %w", api, err)
+			}
+		}
+		return "ready, ", nil
+	}
 }

@@ -5,15 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 )
-
-// APIServer is the phase that installs the API server of the control plane.
-const APIServer = "apiserver"
 
 const (
 	// reachLimit is how long the API server may take to answer here once its pods are ready.
@@ -22,54 +16,27 @@ const (
 	probeTimeout = 3 * time.Second
 )
 
-func apiServer() Phase {
-	return Phase{
-		Name: APIServer, Doc: "Install the API server and wait until it answers here", Needs: []string{Namespace},
-		host: apiServerObjects, run: runAPIServer,
-	}
-}
-
-func apiServerObjects(in *Inputs) ([]client.Object, error) {
-	deployment, err := components.APIServerDeployment(in.Config)
-	if err != nil {
-		return nil, err
-	}
-	return []client.Object{components.APIServerService(in.Config), deployment}, nil
-}
-
-// runAPIServer installs the API server and waits until it answers here.
-func runAPIServer(ctx context.Context, s *State, p Phase) error {
-	creds, err := s.Credentials()
-	if err != nil {
-		return err
-	}
-	result, err := s.applyHost(ctx, p)
-	if apierrors.IsInvalid(err) {
-		return fmt.Errorf("%w; the port is chosen with --port", err)
-	}
-	if err != nil {
-		return err
-	}
+// awaitAPIServer waits until the API server answers here.
+func awaitAPIServer(ctx context.Context, s *State, p Phase) (string, error) {
 	// An API server whose etcd was lost a moment ago still counts as ready.
-	needed := []string{components.Etcd, components.APIServer}
-	if s.Config.Etcd.External.Used() || !s.Config.Runs(Etcd) {
-		needed = needed[1:]
+	needed := []string{components.APIServer}
+	if !s.Config.Etcd.External.Used() && s.Config.Runs(Etcd) {
+		needed = []string{components.Etcd, components.APIServer}
 	}
 	for _, workload := range needed {
-		if err := s.ready(ctx, p.Name, workload); err != nil {
-			return err
+		if err := s.workloadReady(ctx, p.Name, workload); err != nil {
+			return "", err
 		}
 	}
-	rc, err := creds.RESTConfig()
+	rc, err := s.ControlPlaneConfig()
 	if err != nil {
-		return err
+		return "", err
 	}
 	unready := func() string { return s.Tracker.Unready(needed) }
 	if err := awaitAnswer(ctx, s, rc.Host, unready, func(ctx context.Context) error { return credentials.Readyz(ctx, rc) }); err != nil {
-		return fmt.Errorf("the API server runs in the host cluster, but %s does not answer here: %w; name an address that leads to it with --karmada-apiserver-advertise-address", rc.Host, err)
+		return "", fmt.Errorf("the API server runs in the host cluster, but %s does not answer here: %w; name an address that leads to it with --karmada-apiserver-advertise-address", rc.Host, err)
 	}
-	s.Progress.Done(p.Name, rc.Host+", "+result)
-	return nil
+	return rc.Host + ", ", nil
 }
 
 // awaitAnswer waits until the API server answers here, for reachLimit from when all that it needs was last seen not

@@ -16,9 +16,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
-// BootstrapToken is the phase that lets clusters register.
-const BootstrapToken = "bootstrap-token"
-
 const (
 	// tokenTTL is how long the token of the next commands is good.
 	tokenTTL = 24 * time.Hour
@@ -26,21 +23,18 @@ const (
 	tokenDescription = "The token that was shown at the end of init."
 )
 
-func bootstrapToken() Phase {
-	return Phase{
-		Name: BootstrapToken, Doc: "Let clusters register in Pull mode", Needs: []string{APIServer},
-		controlPlane: registrationObjects, run: writeThen(offerToken),
-	}
-}
-
 func registrationObjects(in *Inputs) ([]client.Object, error) {
 	return registration.Bootstrap(in.Server, in.Certificates.CABundle(), components.Users())
 }
 
 // offerToken stores a token in the outcome, if one is wanted.
-func offerToken(ctx context.Context, s *State, _ Phase, cp client.Client, _ *Inputs) (string, error) {
+func offerToken(ctx context.Context, s *State, _ Phase) (string, error) {
 	if !s.Config.OfferToken {
 		return "", nil
+	}
+	cp, err := s.ControlPlane(ctx)
+	if err != nil {
+		return "", err
 	}
 	token, err := findToken(ctx, s, cp)
 	if err == nil {

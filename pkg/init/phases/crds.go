@@ -24,16 +24,6 @@ const stuckAfter = 15 * time.Second
 // those alone whose accepted names are the desired ones, whatever their conditions.
 const unaccepted = `{"status":{"conditions":[],"acceptedNames":{"plural":"","singular":"","kind":"","listKind":"","shortNames":[],"categories":[]}}}`
 
-// CRDs is the phase that writes the APIs of the federation.
-const CRDs = "crds"
-
-func crds() Phase {
-	return Phase{
-		Name: CRDs, Doc: "Write the APIs of the federation", Needs: []string{APIServer},
-		controlPlane: crdObjects, run: writeThen(waitForCRDs),
-	}
-}
-
 func crdObjects(in *Inputs) ([]client.Object, error) {
 	objects, err := definitions(in)
 	if err != nil {
@@ -55,8 +45,16 @@ func definitions(in *Inputs) ([]client.Object, error) {
 	return out, nil
 }
 
-// waitForCRDs waits until the APIs of the federation are established.
-func waitForCRDs(ctx context.Context, s *State, p Phase, cp client.Client, in *Inputs) (string, error) {
+// awaitCRDs waits until the APIs of the federation are established.
+func awaitCRDs(ctx context.Context, s *State, p Phase) (string, error) {
+	cp, err := s.ControlPlane(ctx)
+	if err != nil {
+		return "", err
+	}
+	in, err := s.Inputs()
+	if err != nil {
+		return "", err
+	}
 	objects, err := definitions(in)
 	if err != nil {
 		return "", err

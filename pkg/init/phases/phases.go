@@ -1,15 +1,18 @@
-// Package phases are the parts of an installation: each writes its objects and waits for them, and can be run again.
+// Package phases are the parts of an installation: each writes its objects and waits for them, can be run again, and removes them.
 package phases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
-	"github.com/karmada-toolkit/karmada/pkg/init/preflight"
+	ssa "github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -22,16 +25,25 @@ type Phase struct {
 	// Needs are the phases that must be done first; all others may run at the same
 	// time.
 	Needs []string
+	// Enabled reports whether a configuration has the part; nil means that all have it.
+	Enabled func(*config.Configuration) bool
+	// Workload is the workload in the host cluster that the phase waits for; empty means none.
+	Workload string
 
-	// host and controlPlane return the objects in the two clusters. A phase without either has none there.
-	host, controlPlane objects
-	run                func(context.Context, *State, Phase) error
+	// before is called before objects are written; nil means that there is nothing to do.
+	before func(context.Context, *State, Phase) error
+	// rights are the objects in the control plane that the pods of the workload need, host those in the host cluster, and controlPlane
+	// those in the control plane that need the workload. A phase without one of them has none there.
+	rights, host, controlPlane objects
+	// write writes the objects in the control plane; nil means that only those are written that are not as wanted.
+	write func(context.Context, *State, client.Client, []client.Object) (ssa.ChangeSet, error)
+	// ready waits for what was written, and returns what is reported before the changes; nil means that nothing is waited for.
+	ready func(context.Context, *State, Phase) (string, error)
+	// hint is the next step when a server refuses an object as invalid.
+	hint string
 }
 
 type objects func(*Inputs) ([]client.Object, error)
-
-// Run runs the phase.
-func (p Phase) Run(ctx context.Context, s *State) error { return p.run(ctx, s, p) }
 
 // Host returns the objects of the phase in the host cluster.
 func (p Phase) Host(in *Inputs) ([]client.Object, error) {
@@ -42,7 +54,10 @@ func (p Phase) Host(in *Inputs) ([]client.Object, error) {
 	return out, write.Stamp(out)
 }
 
-// ControlPlane returns the objects of the phase in the control plane.
+// Rights returns the objects of the phase in the control plane that its workload needs.
+func (p Phase) Rights(in *Inputs) ([]client.Object, error) { return p.rights.of(in) }
+
+// ControlPlane returns the objects of the phase in the control plane that need its workload, or all that it has there if it has none.
 func (p Phase) ControlPlane(in *Inputs) ([]client.Object, error) { return p.controlPlane.of(in) }
 
 func (o objects) of(in *Inputs) ([]client.Object, error) {
@@ -52,128 +67,111 @@ func (o objects) of(in *Inputs) ([]client.Object, error) {
 	return o(in)
 }
 
-// All returns the phases; each comes after those that it needs.
-func All() []Phase {
-	return []Phase{
-		preflightPhase(), certificates(), namespace(), etcd(), apiServer(), crds(), rbac(), webhooks(), aggregated(), aggregatedAPI(),
-		kubeControllerManager(), scheduler(), controllerManager(), webhook(), bootstrapToken(), kubeconfig(), check(),
+// Apply writes what is not as wanted, and waits for the workload.
+func (p Phase) Apply(ctx context.Context, s *State) (ssa.ChangeSet, error) {
+	if p.before != nil {
+		if err := p.before(ctx, s, p); err != nil {
+			return nil, err
+		}
 	}
-}
-
-// Names returns the names of the phases in their order.
-func Names() []string {
-	var out []string
-	for _, p := range All() {
-		out = append(out, p.Name)
+	changes, err := p.writeControlPlane(ctx, s, p.rights)
+	if err != nil {
+		return changes, err
 	}
-	return out
-}
-
-// Preflight is the phase that checks what can be checked.
-const Preflight = "preflight"
-
-func preflightPhase() Phase {
-	return Phase{Name: Preflight, Doc: "Check the host cluster, the permissions and the local directories", run: runPreflight}
-}
-
-func runPreflight(ctx context.Context, s *State, _ Phase) error {
-	if err := preflight.Check(ctx, preflight.Deps{Config: s.Config, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
-		return err
+	if s.Host != nil && p.host != nil {
+		in, err := s.Inputs()
+		if err != nil {
+			return changes, err
+		}
+		objects, err := p.Host(in)
+		if err != nil {
+			return changes, err
+		}
+		written, err := s.apply(ctx, s.Host, objects)
+		if changes = append(changes, written...); err != nil {
+			return changes, err
+		}
 	}
-	s.Progress.Done(Preflight, "nothing is in the way")
-	return nil
-}
-
-// Namespace is the phase that writes the namespace of the control plane and its Secrets.
-const Namespace = "namespace"
-
-func namespace() Phase {
-	return Phase{
-		Name: Namespace, Doc: "Write the namespace and the Secrets", Needs: []string{Certificates},
-		host: namespaceObjects, run: runNamespace,
+	if s.Host != nil && p.Workload != "" {
+		if err := s.workloadReady(ctx, p.Name, p.Workload); err != nil {
+			return changes, err
+		}
 	}
+	written, err := p.writeControlPlane(ctx, s, p.controlPlane)
+	return append(changes, written...), err
 }
 
-func namespaceObjects(in *Inputs) ([]client.Object, error) {
-	secrets, err := components.Secrets(in.Config)
+func (p Phase) writeControlPlane(ctx context.Context, s *State, wanted objects) (ssa.ChangeSet, error) {
+	if wanted == nil {
+		return nil, nil
+	}
+	in, err := s.Inputs()
 	if err != nil {
 		return nil, err
 	}
-	return append([]client.Object{components.HostNamespace(in.Config)}, secrets...), nil
+	objects, err := wanted(in)
+	if err != nil || len(objects) == 0 {
+		return nil, err
+	}
+	cp, err := s.ControlPlane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.write != nil {
+		changes, err := p.write(ctx, s, cp, objects)
+		s.Outcome.add(changes)
+		return changes, err
+	}
+	return s.apply(ctx, cp, objects)
 }
 
-// runNamespace writes the namespace, then what is in it.
-func runNamespace(ctx context.Context, s *State, p Phase) error {
+// Ready waits until what the phase installed works, and returns what is reported of it.
+func (p Phase) Ready(ctx context.Context, s *State) (string, error) {
+	switch {
+	case p.ready != nil:
+		return p.ready(ctx, s, p)
+	case p.Workload != "":
+		return "ready, ", nil
+	}
+	return "", nil
+}
+
+// Remove deletes the objects of the phase, first those that need its workload, but not its rights. What is gone already is no error.
+func (p Phase) Remove(ctx context.Context, s *State) error {
 	in, err := s.Inputs()
 	if err != nil {
 		return err
 	}
-	objects, err := p.Host(in)
+	inControlPlane, err := p.ControlPlane(in)
 	if err != nil {
 		return err
 	}
-	if _, err := s.apply(ctx, s.Host, objects[:1]); err != nil {
-		return fmt.Errorf("create namespace %s failed: %w", in.Namespace, err)
+	if len(inControlPlane) > 0 {
+		cp, err := s.ControlPlane(ctx)
+		if err != nil {
+			return err
+		}
+		if err := Delete(ctx, cp, inControlPlane); err != nil {
+			return err
+		}
 	}
-	result, err := s.apply(ctx, s.Host, objects[1:])
-	if err != nil {
+	onHost, err := p.host.of(in)
+	if err != nil || s.Host == nil {
 		return err
 	}
-	s.Progress.Done(p.Name, "Secrets "+result)
-	return nil
+	return Delete(ctx, s.Host, onHost)
 }
 
-// RBAC is the phase that writes the roles of users and of the components.
-const RBAC = "rbac"
-
-func rbac() Phase {
-	return Phase{
-		Name: RBAC, Doc: "Write the roles of users and of the components", Needs: []string{APIServer},
-		controlPlane: rbacObjects, run: writeObjects,
+// Delete deletes objects in reverse order. What is gone already is no error.
+func Delete(ctx context.Context, in client.Client, objects []client.Object) error {
+	var errs []error
+	for _, o := range slices.Backward(objects) {
+		if _, ok := o.(*corev1.Namespace); ok { // others may have objects there
+			continue
+		}
+		if err := in.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting %T %s: %w", o, client.ObjectKeyFromObject(o), err))
+		}
 	}
-}
-
-func rbacObjects(in *Inputs) ([]client.Object, error) {
-	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System())), nil
-}
-
-// The phases that only install a workload in the host cluster.
-const (
-	KubeControllerManager = "kube-controller-manager"
-	Scheduler             = "scheduler"
-	ControllerManager     = "controller-manager"
-)
-
-// afterEtcd are the needs of the workloads that wait for the API server without harm. They do not start before etcd is
-// ready only to leave the processors to what all others wait for.
-func afterEtcd() []string { return []string{Etcd} }
-
-func kubeControllerManager() Phase {
-	return Phase{
-		Name: KubeControllerManager, Doc: "Install Kubernetes' controllers", Needs: afterEtcd(),
-		host: func(in *Inputs) ([]client.Object, error) {
-			return []client.Object{components.KubeControllerManagerService(in.Config), components.KubeControllerManagerDeployment(in.Config)}, nil
-		},
-		run: deploy(components.KubeControllerManager),
-	}
-}
-
-func scheduler() Phase {
-	return Phase{
-		Name: Scheduler, Doc: "Install the scheduler", Needs: afterEtcd(),
-		host: func(in *Inputs) ([]client.Object, error) {
-			return []client.Object{components.SchedulerDeployment(in.Config)}, nil
-		},
-		run: deploy(components.Scheduler),
-	}
-}
-
-func controllerManager() Phase {
-	return Phase{
-		Name: ControllerManager, Doc: "Install the controllers of the federation", Needs: afterEtcd(),
-		host: func(in *Inputs) ([]client.Object, error) {
-			return []client.Object{components.ControllerManagerDeployment(in.Config)}, nil
-		},
-		run: deploy(components.ControllerManager),
-	}
+	return errors.Join(errs...)
 }

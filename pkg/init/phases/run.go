@@ -1,13 +1,17 @@
 package phases
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -19,39 +23,81 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
-// Run runs each phase as soon as those that it needs are done. The first failure stops all.
+// Run runs each phase as soon as those that it needs are done. The first failure stops all, unless the state keeps going.
 func Run(ctx context.Context, s *State, phases []Phase) error {
-	done := map[string]chan struct{}{}
+	done := map[string]*progressOf{}
 	for _, p := range phases {
-		done[p.Name] = make(chan struct{})
+		done[p.Name] = &progressOf{ended: make(chan struct{})}
 	}
 	g, ctx := errgroup.WithContext(ctx)
+	if s.Parallel > 0 {
+		g.SetLimit(s.Parallel) // those that a phase needs begin before it
+	}
+	var mu sync.Mutex
+	var failures []error
 	for _, p := range phases {
-		g.Go(func() (err error) {
+		g.Go(func() error {
+			this := done[p.Name]
+			defer close(this.ended)
 			for _, need := range needs(p, done) {
 				select {
-				case <-done[need]:
+				case <-done[need].ended:
 				case <-ctx.Done():
 					return ctx.Err()
 				}
+				if !done[need].ready {
+					return nil
+				}
 			}
-			defer progress.Begin(ctx, s.Progress, p.Name, &err)()
-			defer s.Progress.Watch(ctx, p.Name, "its requests to be answered")()
-			if err := p.Run(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", p.Name, err)
+			err := run(ctx, s, p)
+			if this.ready = err == nil; err == nil || !s.KeepGoing {
+				return err
 			}
-			close(done[p.Name])
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, err)
 			return nil
 		})
 	}
-	return g.Wait()
+	return errors.Join(append([]error{g.Wait()}, failures...)...)
+}
+
+// progressOf is how far a phase of a run is.
+type progressOf struct {
+	ended chan struct{}
+	// ready is written before ended is closed.
+	ready bool
+}
+
+// run runs one phase.
+func run(ctx context.Context, s *State, p Phase) (err error) {
+	defer progress.Begin(ctx, s.Progress, p.Name, &err)()
+	defer s.Progress.Watch(ctx, p.Name, "its requests to be answered")()
+	changes, err := p.Apply(ctx, s)
+	if err != nil && p.hint != "" && apierrors.IsInvalid(err) {
+		err = fmt.Errorf("%w; %s", err, p.hint)
+	}
+	var text string
+	if err == nil {
+		text, err = p.Ready(ctx, s)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	if len(changes) > 0 {
+		text += write.Summary(changes)
+	}
+	s.Outcome.ended(p)
+	s.Progress.Done(p.Name, cmp.Or(strings.TrimSuffix(text, ", "), "done"))
+	return nil
 }
 
 // needs are the phases to wait for. Those that do not run pass their own needs
 // on.
-func needs(p Phase, running map[string]chan struct{}) []string {
+func needs(p Phase, running map[string]*progressOf) []string {
 	all := map[string]Phase{}
 	for _, q := range All() {
 		all[q.Name] = q
@@ -75,6 +121,23 @@ type Outcome struct {
 	filesChanged bool
 	token        string
 	notes        []string
+	done         map[string]bool
+}
+
+// Done reports whether a phase ended without an error.
+func (o *Outcome) Done(phase string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.done[phase]
+}
+
+func (o *Outcome) ended(p Phase) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.done == nil {
+		o.done = map[string]bool{}
+	}
+	o.done[p.Name] = true
 }
 
 // Changes returns what was done to the objects of both clusters, in no order, and whether local files were written.
@@ -123,11 +186,13 @@ func (o *Outcome) setToken(token string) {
 	o.token = token
 }
 
-// RunControlPlane runs the phases that write into the control plane alone, with what they are made from and the
-// administrator's access, and more objects. The host cluster is not asked: each phase waits for what it needs for as long as timeout.
-func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, more []client.Object, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
+// RunControlPlane runs phases in the control plane alone, with what their objects are made of and the administrator's access. The
+// host cluster is not asked: each phase waits for what it needs for as long as timeout.
+func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, phases []Phase, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
+	waitSeconds := int(timeout.Seconds())
 	s := &State{
-		Config: &config.Configuration{WaitSeconds: int(timeout.Seconds())}, Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{}, given: in, admin: admin,
+		Config: &config.Configuration{WaitSeconds: waitSeconds, Addons: config.Addons{WaitSeconds: waitSeconds}}, Given: in, Admin: admin,
+		Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{},
 	}
 	err := s.wait(ctx, timeout, APIServer, "an answer of "+admin.Host, func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, probeTimeout)
@@ -137,34 +202,18 @@ func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, more [
 	if err != nil {
 		return fmt.Errorf("%s does not answer: %w", admin.Host, err)
 	}
-	addons := Phase{Name: "addons", Needs: []string{APIServer}, run: writeObjects, controlPlane: func(in *Inputs) ([]client.Object, error) {
-		return append(components.SystemNamespaces(in.System()), more...), nil
-	}}
-	return Run(ctx, s, []Phase{crds(), rbac(), webhooks(), aggregatedAPI(), addons, bootstrapToken(), check()})
+	return Run(ctx, s, phases)
 }
-
-// Check is the phase that checks the whole control plane.
-const Check = "check"
 
 // checkLimit is how long the control plane may take to accept a policy once all
 // its parts are ready.
 const checkLimit = 30 * time.Second
 
-func check() Phase {
-	return Phase{
-		Name: Check, Doc: "See that the control plane accepts a policy",
-		Needs: []string{
-			Etcd, CRDs, RBAC, Webhooks, AggregatedAPI, KubeControllerManager, Scheduler, ControllerManager, Webhook, BootstrapToken, Kubeconfig,
-		},
-		run: runCheck,
-	}
-}
-
-// runCheck verifies that the API server reaches the webhooks and accepts a policy.
-func runCheck(ctx context.Context, s *State, p Phase) error {
-	cp, err := s.ControlPlane()
+// awaitPolicy verifies that the API server reaches the webhooks and accepts a policy.
+func awaitPolicy(ctx context.Context, s *State, p Phase) (string, error) {
+	cp, err := s.ControlPlane(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	unready := func() string {
 		if s.Tracker == nil {
@@ -186,8 +235,7 @@ func runCheck(ctx context.Context, s *State, p Phase) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the control plane does not accept a policy: %w", err)
+		return "", fmt.Errorf("the control plane does not accept a policy: %w", err)
 	}
-	s.Progress.Done(p.Name, "a policy is accepted")
-	return nil
+	return "a policy is accepted", nil
 }

@@ -3,6 +3,7 @@ package phases
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ssa "github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -26,7 +28,7 @@ import (
 // State is one run of an installation, as its phases see it.
 type State struct {
 	Config *config.Configuration
-	// Host and HostAPI are clients of the host cluster.
+	// Host and HostAPI are clients of the host cluster. Without them nothing is written there, and no workload is waited for.
 	Host      client.Client
 	HostAPI   kubernetes.Interface
 	Facts     *hostcluster.Facts
@@ -38,9 +40,17 @@ type State struct {
 	Now      func() time.Time
 	Outcome  *Outcome
 
-	// given and admin are what a State without a host cluster works with.
-	given *Inputs
-	admin *rest.Config
+	// Given is what the objects are made of; nil means that the phases make it of the configuration.
+	Given *Inputs
+	// Connect connects to the control plane; nil means as the administrator, by the certificates.
+	Connect func(context.Context) (client.Client, error)
+	// Admin is how the control plane is reached, if Given is.
+	Admin *rest.Config
+	// TimeoutFlag names the flag with the timeout of workloads.
+	TimeoutFlag string
+	// Parallel is how many phases may run at the same time, 0 without limit. With KeepGoing a failure stops only those that need the phase.
+	Parallel  int
+	KeepGoing bool
 
 	mu           sync.Mutex
 	credentials  *credentials.Credentials
@@ -91,8 +101,8 @@ func (s *State) CAHash() string {
 
 // Inputs returns what the objects of the phases are made of.
 func (s *State) Inputs() (*Inputs, error) {
-	if s.given != nil {
-		return s.given, nil
+	if s.Given != nil {
+		return s.Given, nil
 	}
 	creds, err := s.Credentials()
 	if err != nil {
@@ -103,8 +113,8 @@ func (s *State) Inputs() (*Inputs, error) {
 
 // ControlPlaneConfig returns how the new control plane is reached.
 func (s *State) ControlPlaneConfig() (*rest.Config, error) {
-	if s.admin != nil {
-		return s.admin, nil
+	if s.Admin != nil {
+		return s.Admin, nil
 	}
 	creds, err := s.Credentials()
 	if err != nil {
@@ -113,13 +123,10 @@ func (s *State) ControlPlaneConfig() (*rest.Config, error) {
 	return creds.RESTConfig()
 }
 
-// ControlPlane returns a client of the new control plane.
-func (s *State) ControlPlane() (client.Client, error) {
-	s.mu.Lock()
-	cp := s.controlPlane
-	s.mu.Unlock()
-	if cp != nil {
-		return cp, nil
+// ControlPlane returns a client of the control plane.
+func (s *State) ControlPlane(ctx context.Context) (client.Client, error) {
+	if s.Connect != nil {
+		return s.Connect(ctx)
 	}
 	cfg, err := s.ControlPlaneConfig()
 	if err != nil {
@@ -136,44 +143,32 @@ func (s *State) ControlPlane() (client.Client, error) {
 	return s.controlPlane, nil
 }
 
-// apply writes objects that are not as wanted and returns a summary.
-func (s *State) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
-	changes, err := write.Apply(ctx, to, objects)
+// apply writes objects that are not as wanted, namespaces before what is in them.
+func (s *State) apply(ctx context.Context, to client.Client, objects []client.Object) (ssa.ChangeSet, error) {
+	n := slices.IndexFunc(objects, func(o client.Object) bool { _, ok := o.(*corev1.Namespace); return !ok })
+	if n < 0 {
+		n = len(objects)
+	}
+	changes, err := write.Apply(ctx, to, objects[:n])
+	if err != nil {
+		err = fmt.Errorf("create namespace %s failed: %w", objects[0].GetName(), err)
+	} else {
+		var more ssa.ChangeSet
+		more, err = write.Apply(ctx, to, objects[n:])
+		changes = append(changes, more...)
+	}
 	s.Outcome.add(changes)
-	return write.Summary(changes), err
+	return changes, err
 }
 
-// applyHost writes the objects of a phase in the host cluster.
-func (s *State) applyHost(ctx context.Context, p Phase) (string, error) {
-	in, err := s.Inputs()
-	if err != nil {
-		return "", err
-	}
-	objects, err := p.Host(in)
-	if err != nil {
-		return "", err
-	}
-	return s.apply(ctx, s.Host, objects)
-}
-
-// controlPlaneObjects returns the objects of a phase in the control plane, what they are made of, and a client.
-func (s *State) controlPlaneObjects(p Phase) (client.Client, *Inputs, []client.Object, error) {
-	in, err := s.Inputs()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	cp, err := s.ControlPlane()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	objects, err := p.ControlPlane(in)
-	return cp, in, objects, err
-}
-
-// ready waits for a workload.
-func (s *State) ready(ctx context.Context, phase, workload string) error {
+// workloadReady waits for a workload.
+func (s *State) workloadReady(ctx context.Context, phase, workload string) error {
 	err := s.Tracker.Wait(ctx, workload, s.Config.Timeout(), func(what string) { s.Progress.Waiting(phase, what) })
-	return s.Tracker.Explain(ctx, err, "--wait-component-ready-timeout", s.Config.Timeout(), components.WorkloadNames()...)
+	all := components.WorkloadNames()
+	if !slices.Contains(all, workload) {
+		all = []string{workload}
+	}
+	return s.Tracker.Explain(ctx, err, s.TimeoutFlag, s.Config.Timeout(), all...)
 }
 
 // wait calls check until it succeeds, for limit at most, and publishes what is waited for.
@@ -205,56 +200,6 @@ func (s *State) waitAfterReady(ctx context.Context, limit time.Duration, phase, 
 		}
 		return wait.Terminal(fmt.Errorf("after %s: %w", limit, err))
 	})
-}
-
-// deploy returns the run of a phase that writes its objects in the host cluster and waits until a workload is ready.
-func deploy(workload string) func(context.Context, *State, Phase) error {
-	return func(ctx context.Context, s *State, p Phase) error {
-		result, err := s.applyHost(ctx, p)
-		if err != nil {
-			return err
-		}
-		if err := s.ready(ctx, p.Name, workload); err != nil {
-			return err
-		}
-		s.Progress.Done(p.Name, "ready, "+result)
-		return nil
-	}
-}
-
-// writeObjects is the run of a phase that writes its objects in the control plane.
-func writeObjects(ctx context.Context, s *State, p Phase) error {
-	return writeThen(func(context.Context, *State, Phase, client.Client, *Inputs) (string, error) { return "", nil })(ctx, s, p)
-}
-
-// writeThen returns the run of a phase that writes its objects in the control plane, namespaces first, as what is in them
-// follows, and then calls then, whose text precedes the summary.
-func writeThen(then func(context.Context, *State, Phase, client.Client, *Inputs) (string, error)) func(context.Context, *State, Phase) error {
-	return func(ctx context.Context, s *State, p Phase) error {
-		cp, in, objects, err := s.controlPlaneObjects(p)
-		if err != nil {
-			return err
-		}
-		n := 0
-		for n < len(objects) {
-			if _, ok := objects[n].(*corev1.Namespace); !ok {
-				break
-			}
-			n++
-		}
-		if _, err := s.apply(ctx, cp, objects[:n]); err != nil {
-			return err
-		}
-		result, err := s.apply(ctx, cp, objects[n:])
-		if err != nil {
-			return err
-		}
-		text, err := then(ctx, s, p, cp, in)
-		if err == nil {
-			s.Progress.Done(p.Name, text+result)
-		}
-		return err
-	}
 }
 
 // Inputs are what the objects of the phases are made of.

@@ -20,43 +20,23 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
-// Webhooks is the phase that registers the admission webhooks.
-const Webhooks = "webhooks"
-
-func webhooks() Phase {
-	return Phase{
-		Name: Webhooks, Doc: "Register the admission webhooks", Needs: []string{APIServer},
-		controlPlane: webhookConfigurations, run: runWebhooks,
-	}
-}
-
 func webhookConfigurations(in *Inputs) ([]client.Object, error) {
 	args := in.Workloads[components.ControllerManager].ExtraArgs
 	return components.WebhookConfigurations(in.WebhookURL(), in.Certificates.CABundle(), components.FlagValues(args, "--feature-gates")), nil
 }
 
-// runWebhooks registers the webhooks, and deletes what an earlier version registered and this one does not.
-func runWebhooks(ctx context.Context, s *State, p Phase) error {
-	cp, _, objects, err := s.controlPlaneObjects(p)
-	if err != nil {
-		return err
-	}
+// writeWebhooks registers the webhooks, and deletes what an earlier version registered and this one does not.
+func writeWebhooks(ctx context.Context, _ *State, cp client.Client, objects []client.Object) (ssa.ChangeSet, error) {
 	mutating := schema.GroupKind{Group: admissionregistrationv1.GroupName, Kind: "MutatingAdmissionPolicy"}
 	if _, err := cp.RESTMapper().RESTMapping(mutating, "v1"); meta.IsNoMatchError(err) { // Kubernetes before 1.36
 		objects = slices.DeleteFunc(objects, mutates)
 	}
 	changes, err := write.Apply(ctx, cp, objects)
-	if err == nil {
-		var deleted ssa.ChangeSet
-		deleted, err = write.Prune(ctx, cp, objects, components.PrunedWebhookConfigurations()...)
-		changes = append(changes, deleted...)
-	}
-	s.Outcome.add(changes)
 	if err != nil {
-		return err
+		return changes, err
 	}
-	s.Progress.Done(p.Name, write.Summary(changes))
-	return nil
+	deleted, err := write.Prune(ctx, cp, objects, components.PrunedWebhookConfigurations()...)
+	return append(changes, deleted...), err
 }
 
 // mutates reports whether an object is a MutatingAdmissionPolicy or its binding.
@@ -68,40 +48,23 @@ func mutates(o client.Object) bool {
 	return false
 }
 
-// Webhook is the phase that installs the webhook server.
-const Webhook = "webhook"
-
-func webhook() Phase {
-	return Phase{
-		Name: Webhook, Doc: "Install the webhook server", Needs: afterEtcd(),
-		host: webhookObjects, run: runWebhook,
+// awaitReplacedAPIServer waits for an API server that identifies itself, which is what the webhook server answers: where one of an
+// earlier version runs, that is replaced first.
+func awaitReplacedAPIServer(ctx context.Context, s *State, p Phase) error {
+	if len(s.Facts.Certificates) == 0 || len(s.Facts.Certificates[components.WebhookClient+".crt"]) > 0 {
+		return nil
 	}
-}
-
-func webhookObjects(in *Inputs) ([]client.Object, error) {
-	return []client.Object{components.WebhookService(in.Config), components.WebhookDeployment(in.Config)}, nil
-}
-
-// runWebhook installs the webhook server. It answers only API servers that
-// identify themselves; where one of an earlier version runs, that is replaced first.
-func runWebhook(ctx context.Context, s *State, p Phase) error {
-	if len(s.Facts.Certificates) > 0 && len(s.Facts.Certificates[components.WebhookClient+".crt"]) == 0 {
-		if !s.Config.Runs(APIServer) {
-			return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", APIServer)
-		}
-		key := client.ObjectKey{Namespace: s.Config.APIServer.Namespace, Name: components.APIServer}
-		err := s.wait(ctx, s.Config.Timeout(), p.Name, "the API server to be replaced", func(ctx context.Context) error {
-			d := &appsv1.Deployment{}
-			if err := s.Host.Get(ctx, key, d); err != nil {
-				return err
-			}
-			return replacedAPIServer(d)
-		})
-		if err != nil {
+	if !s.Config.Runs(APIServer) {
+		return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", APIServer)
+	}
+	key := client.ObjectKey{Namespace: s.Config.APIServer.Namespace, Name: components.APIServer}
+	return s.wait(ctx, s.Config.Timeout(), p.Name, "the API server to be replaced", func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := s.Host.Get(ctx, key, d); err != nil {
 			return err
 		}
-	}
-	return deploy(components.Webhook)(ctx, s, p)
+		return replacedAPIServer(d)
+	})
 }
 
 // replacedAPIServer returns nil when all pods of the API server identify themselves

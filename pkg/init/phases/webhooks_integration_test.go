@@ -3,6 +3,8 @@
 package phases
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,9 +27,10 @@ func TestWebhooks_DeletesWarningsOfAnEarlierVersion(t *testing.T) {
 	run := func() ssa.ChangeSet {
 		s := &State{
 			Config: &o, Facts: &hostcluster.Facts{}, Progress: progress.NewReminder(progress.Discard{}, time.Now), Now: time.Now,
-			Outcome: &Outcome{}, credentials: &credentials.Credentials{Data: map[string][]byte{}}, controlPlane: cp,
+			Outcome: &Outcome{}, credentials: &credentials.Credentials{Data: map[string][]byte{}}, Connect: func(context.Context) (client.Client, error) { return cp, nil },
 		}
-		if err := webhooks().Run(t.Context(), s); err != nil {
+		i := slices.IndexFunc(All(), func(p Phase) bool { return p.Name == Webhooks })
+		if _, err := All()[i].Apply(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		changes, _ := s.Outcome.Changes()

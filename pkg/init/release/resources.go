@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -21,7 +20,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
-	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -46,22 +44,13 @@ type Resources struct {
 }
 
 // Write writes the static resources and returns when the control plane accepts a policy.
-func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer, now func() time.Time) error {
+func (s *Resources) Write(ctx context.Context, admin *rest.Config, to io.Writer, now func() time.Time) error {
 	admin = rest.CopyConfig(admin)
 	admin.QPS, admin.Burst = -1, 0
-	c := s.naming()
-	c.Certificates = components.Certificates{"ca.crt": admin.CAData}
-	c.Workloads = map[string]components.Workload{
-		components.APIServer: {Replicas: s.APIServers}, components.ControllerManager: {ExtraArgs: []string{"--feature-gates=" + s.FeatureGates}},
-	}
-	in := &phases.Inputs{Config: c, Server: cmp.Or(s.Server, c.InternalServer())}
-	// With those of an earlier installation, whose authority was another, the API server is slow.
-	objects := s.serving(s.Addons, admin.CAData)
-	for _, cluster := range s.Estimators {
-		host := fmt.Sprintf("%s.%s.svc.%s", c.Name(components.EstimatorWorkload(cluster)), s.Namespace, s.Domain)
-		objects = append(objects, components.EstimatorService(cluster, s.SystemNamespace, host, components.EstimatorPort))
-	}
-	if err := phases.RunControlPlane(ctx, in, admin, objects, resourcesTimeout, progress.NewPrinter(out, now, progress.Timeline), now); err != nil {
+	in := s.inputs(admin.CAData)
+	out := progress.NewPrinter(to, now, progress.Timeline)
+	// With the APIs of an earlier installation, whose authority was another, the API server is slow.
+	if err := phases.RunControlPlane(ctx, in, admin, phases.ControlPlane(s.addons(), s.Estimators), resourcesTimeout, out, now); err != nil {
 		return err
 	}
 	cp, err := connect(admin)
@@ -86,40 +75,30 @@ func connect(admin *rest.Config) (client.Client, error) {
 	return cp, nil
 }
 
-// serving returns what makes the API server pass requests for the APIs of addons on to their servers.
-func (s *Resources) serving(addons []string, ca []byte) []client.Object {
-	var out []client.Object
-	for _, addon := range addons {
-		host := fmt.Sprintf("%s.%s.svc.%s", s.naming().Name(addon), s.Namespace, s.Domain)
-		out = append(out, components.AddonServing(addon, s.SystemNamespace, host, 443, ca)...)
+// addons returns the addons, with estimators if there are any.
+func (s *Resources) addons() []string {
+	if len(s.Estimators) == 0 {
+		return s.Addons
 	}
-	return out
+	return append(slices.Clone(s.Addons), components.Estimator)
+}
+
+// inputs returns what the static resources are made of.
+func (s *Resources) inputs(ca []byte) *phases.Inputs {
+	c := s.naming()
+	c.Certificates = components.Certificates{"ca.crt": ca}
+	c.Workloads = map[string]components.Workload{
+		components.APIServer: {Replicas: s.APIServers}, components.ControllerManager: {ExtraArgs: []string{"--feature-gates=" + s.FeatureGates}},
+	}
+	return &phases.Inputs{Config: c, Server: cmp.Or(s.Server, c.InternalServer())}
 }
 
 // addonsTimeout is how long a control plane may take to reach the servers of addons.
 const addonsTimeout = 2 * time.Minute
 
 // WriteAddons makes a control plane that is not of the release serve the APIs of the addons, and returns when it does.
-func (s *Resources) WriteAddons(ctx context.Context, admin *rest.Config) error {
-	cp, err := connect(admin)
-	if err != nil {
-		return err
-	}
-	objects := s.serving(s.Addons, admin.CAData)
-	if _, err := write.Apply(ctx, cp, append(components.SystemNamespaces(s.SystemNamespace), objects...)); err != nil {
-		return fmt.Errorf("registering the APIs: %w", err)
-	}
-	return wait.Until(ctx, wait.Options{Timeout: addonsTimeout}, func(ctx context.Context) error {
-		for _, o := range objects {
-			if _, ok := o.(*apiregistrationv1.APIService); !ok {
-				continue
-			}
-			if err := rollout.CheckAPI(ctx, cp, o.GetName()); err != nil {
-				return fmt.Errorf("APIService %s: %w", o.GetName(), err)
-			}
-		}
-		return nil
-	})
+func (s *Resources) WriteAddons(ctx context.Context, admin *rest.Config, to io.Writer, now func() time.Time) error {
+	return phases.RunControlPlane(ctx, s.inputs(admin.CAData), admin, phases.AddonAPIs(s.Addons), addonsTimeout, progress.NewPrinter(to, now, progress.Timeline), now)
 }
 
 // RemoveAddons deletes the APIs of the addons from a control plane, unless they are of another server by now.
@@ -128,20 +107,21 @@ func (s *Resources) RemoveAddons(ctx context.Context, admin *rest.Config) error 
 	if err != nil {
 		return err
 	}
-	for _, addon := range s.Addons {
-		objects := s.serving([]string{addon}, nil)
-		service := objects[0].(*corev1.Service)
+	in := s.inputs(nil)
+	for _, p := range phases.Addons(s.Addons, nil) {
+		objects, err := p.ControlPlane(in)
+		if err != nil {
+			return err
+		}
+		service := objects[0].(*corev1.Service) // it says whose they are
 		host := service.Spec.ExternalName
 		if err := cp.Get(ctx, client.ObjectKeyFromObject(service), service); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("reading Service %s: %w", client.ObjectKeyFromObject(service), err)
 		} else if err == nil && service.Spec.ExternalName != host {
 			continue
 		}
-		slices.Reverse(objects) // the Service says whose they are
-		for _, o := range objects {
-			if err := cp.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
-			}
+		if err := phases.Delete(ctx, cp, objects); err != nil {
+			return err
 		}
 	}
 	return nil

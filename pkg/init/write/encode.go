@@ -3,6 +3,8 @@ package write
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 // Encode returns objects as YAML documents.
@@ -54,4 +57,37 @@ func withoutNulls(content map[string]any) {
 			}
 		}
 	}
+}
+
+// Manifest is a file with objects.
+type Manifest struct {
+	// Dir is the directory below that of the export, Name the name of the file without its suffix.
+	Dir, Name string
+	Objects   []client.Object
+}
+
+// Files writes manifests to files in dir, in the place of all that is in some directories below it, and a README.txt. Others cannot read
+// the manifests.
+func Files(dir string, below []string, manifests []Manifest, readme string) error {
+	for _, sub := range below {
+		if err := os.RemoveAll(filepath.Join(dir, sub)); err != nil {
+			return fmt.Errorf("writing to %s: %w", dir, err)
+		}
+	}
+	put := func(path string, text []byte, mode os.FileMode) error {
+		if err := pki.WriteFile(path, text, mode); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+		return nil
+	}
+	for _, m := range manifests {
+		text, err := Encode(m.Objects)
+		if err != nil {
+			return err
+		}
+		if err := put(filepath.Join(dir, m.Dir, m.Name+".yaml"), text, 0o600); err != nil {
+			return err
+		}
+	}
+	return put(filepath.Join(dir, "README.txt"), []byte(readme), 0o644)
 }
