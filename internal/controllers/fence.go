@@ -59,17 +59,23 @@ func (f *Fence) Lost() <-chan struct{} {
 	return f.lost
 }
 
-// Election returns a transport for the client of the election: it records when Leases are
-// written.
-func (f *Fence) Election(base http.RoundTripper) http.RoundTripper {
-	return roundTripper{base: base, send: func(req *http.Request) (*http.Response, error) {
-		sent := f.clock.Now()
-		resp, err := base.RoundTrip(req)
-		if err == nil && !reads(req.Method) && resp.StatusCode < http.StatusMultipleChoices && strings.Contains(req.URL.Path, "/leases") {
-			f.renew(sent)
-		}
-		return resp, err
-	}}
+// Election returns what wraps the transport of the client of the election: it records when Leases are written. Of a leader that renews
+// several, last is the one that it renews last; empty means that there is one.
+func (f *Fence) Election(last string) func(http.RoundTripper) http.RoundTripper {
+	return func(base http.RoundTripper) http.RoundTripper {
+		return roundTripper{base: base, send: func(req *http.Request) (*http.Response, error) {
+			sent := f.clock.Now()
+			resp, err := base.RoundTrip(req)
+			_, name, ok := strings.Cut(req.URL.Path, "/leases")
+			if name = strings.TrimPrefix(name, "/"); name != "" && last != "" && name != last {
+				ok = false
+			}
+			if err == nil && ok && !reads(req.Method) && resp.StatusCode < http.StatusMultipleChoices {
+				f.renew(sent)
+			}
+			return resp, err
+		}}
+	}
 }
 
 // Wrap returns a transport that refuses writes when the lease may have been lost, and ends

@@ -44,7 +44,7 @@ func newFenceBench(t *testing.T) *fenceBench {
 		rec.WriteHeader(b.code)
 		return rec.Result(), nil
 	}}
-	b.election, b.writes = b.fence.Election(server), b.fence.Wrap(server)
+	b.election, b.writes = b.fence.Election("")(server), b.fence.Wrap(server)
 	return b
 }
 
@@ -156,5 +156,30 @@ func TestFenceOf_ManagerWithoutOne(t *testing.T) {
 	f := FenceOf(mgr)
 	if f != nil || f.Lost() != nil || f.Wrap(http.DefaultTransport) != http.DefaultTransport {
 		t.Error("a manager without a fence has one")
+	}
+}
+
+// A leader with two Leases has both when it renewed the last of them.
+func TestFence_TheLastOfTwoLeasesCounts(t *testing.T) {
+	b := newFenceBench(t)
+	b.election = b.fence.Election("second")(b.election.(roundTripper).base)
+	for _, tc := range []struct {
+		method, path string
+		counts       bool
+	}{
+		{http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/a/leases/first", false},
+		{http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/a/leases/second", true},
+		{http.MethodPost, "/apis/coordination.k8s.io/v1/namespaces/a/leases", true},
+		{http.MethodGet, "/apis/coordination.k8s.io/v1/namespaces/a/leases/second", false},
+	} {
+		b.fence.renew(b.clock.Now())
+		b.clock.Step(9 * time.Second)
+		if err := b.do(b.election, tc.method, tc.path); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Step(2 * time.Second)
+		if err := b.write(); (err == nil) != tc.counts {
+			t.Errorf("%s %s: %v", tc.method, tc.path, err)
+		}
 	}
 }

@@ -52,7 +52,7 @@ var additions = map[string][]string{
 	"karmadactl apply":          {"plan", "yes"}, // what it would do in every cluster
 	"karmadactl deinit":         {"purge-data"},  // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
-	"karmadactl init": {"only", "skip-phases", "dry-run", "print-config", "export", "key-algorithm", "load-images"},
+	"karmadactl init": {"only", "skip-phases", "dry-run", "print-config", "export", "compact", "karmada-all-in-one-image", "karmada-all-in-one-replicas", "karmada-all-in-one-priority-class", "karmada-all-in-one-extra-args", "key-algorithm", "load-images"},
 }
 
 // shorthands are those that the contract does not have, as FLAG/SHORTHAND.

@@ -40,7 +40,7 @@ func (f *finder) findDeployments(ctx context.Context) error {
 		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
 	}
 	for _, d := range list.Items {
-		if pod := &d.Spec.Template.Spec; d.Name == components.ControllerManager && len(pod.Containers) > 0 {
+		if pod := &d.Spec.Template.Spec; (d.Name == components.ControllerManager || d.Name == components.AllInOne) && len(pod.Containers) > 0 {
 			f.purge.Image, f.purge.PullPolicy, f.purge.PullSecrets = pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy, pod.ImagePullSecrets
 		}
 		f.add(fmt.Sprintf("delete deployment %q", d.Name), func(ctx context.Context) error { return c.Delete(ctx, d.Name, withPods()) })

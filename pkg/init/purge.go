@@ -35,7 +35,7 @@ func (f *finder) findData(ctx context.Context) error {
 	case f.purge.Path == "":
 		return nil
 	case f.purge.Image == "":
-		return fmt.Errorf("there is no Deployment %s, by whose image the data is removed from the node; leave out --purge-data, and remove %s there", components.ControllerManager, f.purge.Path)
+		return fmt.Errorf("there is no Deployment %s or %s, by whose image the data is removed from the node; leave out --purge-data, and remove %s there", components.ControllerManager, components.AllInOne, f.purge.Path)
 	}
 	node, err := f.etcdNode(ctx)
 	if err != nil {

@@ -25,7 +25,16 @@ func TestChosen(t *testing.T) {
 	if diff := cmp.Diff([]string{"certs", "kubeconfig"}, names(func(o *config.Configuration) { o.Phases.Only = []string{"kubeconfig", "certs"} })); diff != "" {
 		t.Error(diff)
 	}
-	if got := names(func(o *config.Configuration) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-1 || slices.Contains(got, "preflight") {
+	if got := names(func(o *config.Configuration) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-2 || slices.Contains(got, "preflight") {
 		t.Errorf("got %v", got)
+	}
+	compact := names(func(o *config.Configuration) { o.Compact = true })
+	for _, name := range []string{phases.Aggregated, phases.Webhook, phases.Scheduler, phases.ControllerManager} {
+		if slices.Contains(compact, name) {
+			t.Errorf("%s runs beside the pods with all roles", name)
+		}
+	}
+	if !slices.Contains(compact, phases.AllInOne) || len(compact) != len(phases.All())-4 {
+		t.Errorf("got %v", compact)
 	}
 }

@@ -30,7 +30,9 @@ func allInOneRoles() []string {
 // process. The flags of each role are there with the role's name in front, such
 // as --webhook.secure-port.
 func allInOne(roles []Role) *cobra.Command {
-	c := newCommon(Role{LockName: prefix + "all-in-one", HealthAddress: ":10357", MetricsAddress: ":8080"})
+	// The Leases are those of the roles in processes of their own: where those run beside this one, as while an installation changes
+	// from one layout to the other, one of the two works.
+	c := newCommon(Role{LockName: controllerManagerLock, SecondLock: schedulerLock, HealthAddress: ":10357", MetricsAddress: ":8080"})
 	logs := logsapi.NewLoggingConfiguration()
 	cmd := &cobra.Command{
 		Use:   "all-in-one",

@@ -22,6 +22,7 @@ type common struct {
 	burst                         int
 	leaderElect                   bool
 	leaderNamespace, leaderName   string
+	secondLock                    string
 	leaseDuration, renew, retry   time.Duration
 	metricsAddress, healthAddress string
 	secureMetrics                 bool
@@ -43,6 +44,7 @@ func newCommon(r Role) *common {
 		leaderElect:     r.LockName != "" || r.Elects,
 		leaderNamespace: cmp.Or(r.LockNamespace, clusterv1alpha1.NamespaceKarmadaSystem),
 		leaderName:      r.LockName,
+		secondLock:      r.SecondLock,
 		leaseDuration:   15 * time.Second,
 		renew:           10 * time.Second,
 		retry:           2 * time.Second,

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,6 +37,15 @@ func (c *common) newManager(cfg *rest.Config, own Own) (manager.Manager, error) 
 		}
 	}
 	fence := c.fence(cfg, &o)
+	if c.leaderElect && c.secondLock != "" {
+		var err error
+		o.LeaderElectionResourceLockInterface, err = bothLocks(o.LeaderElectionID, c.secondLock, func(name string, identity resourcelock.ResourceLockConfig) (resourcelock.Interface, error) {
+			return resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, o.LeaderElectionNamespace, name, identity, o.LeaderElectionConfig, c.renew)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("preparing the election of a leader: %w", err)
+		}
+	}
 	inner, err := ctrl.NewManager(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to run: %w", err)
@@ -60,9 +72,24 @@ func (c *common) fence(cfg *rest.Config, o *manager.Options) *controllers.Fence 
 		election = o.LeaderElectionConfig
 	}
 	o.LeaderElectionConfig = rest.CopyConfig(election)
-	o.LeaderElectionConfig.Wrap(fence.Election)
+	o.LeaderElectionConfig.Wrap(fence.Election(c.secondLock))
 	cfg.Wrap(fence.Wrap)
 	return fence
+}
+
+// bothLocks returns a lock whose holder has two Leases. It is taken when nobody has either of them. lock returns the lock of a Lease.
+func bothLocks(first, second string, lock func(name string, identity resourcelock.ResourceLockConfig) (resourcelock.Interface, error)) (resourcelock.Interface, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	identity := resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())}
+	primary, err := lock(first, identity)
+	if err != nil {
+		return nil, err
+	}
+	secondary, err := lock(second, identity)
+	return &resourcelock.MultiLock{Primary: primary, Secondary: secondary}, err
 }
 
 // fenced is a manager whose leader writes only while it has the lease.

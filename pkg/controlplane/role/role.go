@@ -26,6 +26,9 @@ type Role struct {
 	// LockName is the Lease by which replicas elect a leader. Empty means that
 	// every replica works.
 	LockName string
+	// SecondLock is another Lease in the same namespace that a leader holds as well, so that none of those that hold either of them
+	// works beside it. Empty means that there is none.
+	SecondLock string
 	// LockNamespace is the namespace of the Lease. Default karmada-system.
 	LockNamespace string
 	// Elects reports whether replicas elect a leader although the name of the Lease is

@@ -3,11 +3,15 @@ package role
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // fake is a role with a flag of its own and one that all roles have.
@@ -104,6 +108,34 @@ func TestTable_LockNamespaces(t *testing.T) {
 		}
 		if flag := newCommon(r).flags().Lookup("leader-elect-resource-namespace"); flag != nil && flag.DefValue != want {
 			t.Errorf("%s elects in %s, want %s", r.Name, flag.DefValue, want)
+		}
+	}
+}
+
+// The pods of a compact installation start: the process takes their arguments, and those of roles that it shares are known.
+func TestAllInOne_TakesTheArgumentsOfAnInstallation(t *testing.T) {
+	fs := allInOne(Table()).Flags()
+	var shared []string
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(f.Name, ".") {
+			shared = append(shared, f.Name)
+		}
+	})
+	if diff := cmp.Diff(slices.Sorted(slices.Values(components.SharedFlags())), shared); diff != "" {
+		t.Errorf("shared flags: %s", diff)
+	}
+	d := components.AllInOneDeployment(&components.Config{Compact: true, Namespace: "other", Domain: "cluster.local", Workloads: map[string]components.Workload{
+		components.Scheduler: {ExtraArgs: []string{"--enable-scheduler-estimator=false", "--v=4"}}, components.AllInOne: {ExtraArgs: []string{"--v=3"}},
+	}})
+	command := d.Spec.Template.Spec.Containers[0].Command
+	for _, arg := range command[2:] {
+		if err := fs.Parse([]string{strings.ReplaceAll(arg, "$(POD_IP)", "127.0.0.1")}); err != nil {
+			t.Error(err)
+		}
+	}
+	for flag, want := range map[string]string{"scheduler.enable-scheduler-estimator": "false", "v": "3", "webhook.secure-port": "8443", "leader-elect-resource-namespace": "other"} {
+		if got := fs.Lookup(flag); got == nil || got.Value.String() != want {
+			t.Errorf("%s is %v, not %s", flag, got, want)
 		}
 	}
 }

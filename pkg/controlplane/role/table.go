@@ -15,6 +15,12 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
 
+// The Leases of the roles whose replicas elect a leader.
+const (
+	controllerManagerLock = prefix + "controller-manager"
+	schedulerLock         = prefix + "scheduler"
+)
+
 // Table returns the roles.
 func Table() []Role {
 	return []Role{
@@ -35,7 +41,7 @@ func Table() []Role {
 		},
 		{
 			Name: "controller-manager", Doc: "Carry templates to the members and bring their status back",
-			LockName: "karmada-controller-manager", HealthAddress: ":10357", MetricsAddress: ":8080",
+			LockName: controllerManagerLock, HealthAddress: ":10357", MetricsAddress: ":8080",
 			New: newInstance(controllermanager.NewOptions, controllermanager.Setup),
 		},
 		{
@@ -50,7 +56,7 @@ func Table() []Role {
 		},
 		{
 			Name: "scheduler", Doc: "Decide which clusters get what",
-			LockName: "karmada-scheduler", HealthAddress: ":10351", MetricsAddress: ":8080", Kinds: scheduling,
+			LockName: schedulerLock, HealthAddress: ":10351", MetricsAddress: ":8080", Kinds: scheduling,
 			New: newInstance(scheduler.NewOptions, scheduler.Setup),
 		},
 		{

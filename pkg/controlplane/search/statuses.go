@@ -84,7 +84,7 @@ func (s *statuses) elect(ctx context.Context, identity string) error {
 	defer cancel()
 	fence := controllers.NewFence(s.clock, renewDeadline, leaseDuration)
 	elections, writes := restclient.CopyConfig(s.config), restclient.CopyConfig(s.config)
-	elections.Wrap(fence.Election)
+	elections.Wrap(fence.Election(""))
 	writes.Wrap(fence.Wrap)
 	leases, err := coordination.NewForConfig(elections)
 	if err != nil {

@@ -122,7 +122,7 @@ func (p *planner) readConfig(ctx context.Context, names []string) error {
 			return fmt.Errorf("secrets `%s` in namespace %s has no key %s; run \"%s init\" again, which adds what is missing", components.CertSecret, p.request.Namespace, key, p.deps.Program)
 		}
 	}
-	if d, err := p.host.API.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.Scheduler, metav1.GetOptions{}); err == nil {
+	if d, err := p.host.API.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.APIServer, metav1.GetOptions{}); err == nil {
 		for _, s := range d.Spec.Template.Spec.ImagePullSecrets {
 			cfg.PullSecrets = append(cfg.PullSecrets, s.Name)
 		}

@@ -24,15 +24,6 @@ const (
 	wildcard            = "*"
 )
 
-// AllInOne is the component name of the process that runs every role of a control
-// plane. It is bound to the roles of its parts and has none of its own.
-const AllInOne = "karmada-all-in-one"
-
-// allInOneParts are the components whose roles the process AllInOne has.
-func allInOneParts() []string {
-	return []string{AggregatedAPIServer, Webhook, ControllerManager, Scheduler, MetricsAdapter, Search}
-}
-
 // UserOf returns the user as which a component authenticates to the control
 // plane, such as "system:karmada:scheduler" for "karmada-scheduler".
 func UserOf(component string) string {
@@ -45,7 +36,7 @@ func UserOf(component string) string {
 // Users are the users of the roles of a control plane, also of one that runs all of them in one process.
 func Users() []string {
 	var out []string
-	for _, component := range append(KubeconfigUsers(), AllInOne) {
+	for _, component := range append(kubeconfigUsers(), AllInOne) {
 		if component != KubeControllerManager { // Kubernetes has a flow schema for it
 			out = append(out, UserOf(component))
 		}
@@ -55,9 +46,8 @@ func Users() []string {
 
 // ComponentRBAC returns what the components of a control plane may do in it: a
 // ClusterRole for each, with exactly the requests that it makes, bound to the user
-// of UserOf. leases is the namespace of the Leases of leader elections. extra are
-// components beside the usual ones that are bound to the roles of a process that
-// runs all roles, AllInOne.
+// of UserOf. leases is the namespace of the Leases of leader elections. allInOne are
+// the components whose roles the process AllInOne has.
 //
 // The roles name no verb "*". Where a component works on objects of any kind, the
 // verbs are listed; what it may do beside that is listed by resource:
@@ -72,14 +62,12 @@ func Users() []string {
 //     can be taken the right;
 //   - the other components write nothing but the status and the bindings that are
 //     theirs.
-func ComponentRBAC(leases string, extra ...string) []client.Object {
+func ComponentRBAC(leases string, allInOne ...string) []client.Object {
 	var out []client.Object
 	for _, r := range componentRoles() {
 		users := []string{UserOf(r.component)}
-		for _, name := range extra {
-			if name == AllInOne && slices.Contains(allInOneParts(), r.component) {
-				users = append(users, UserOf(AllInOne))
-			}
+		if slices.Contains(allInOne, r.component) {
+			users = append(users, UserOf(AllInOne))
 		}
 		out = append(out, r.objects(leases, users)...)
 	}

@@ -68,7 +68,7 @@ func TestComponentRBAC_OnlyTheControllersWriteRights(t *testing.T) {
 }
 
 func TestComponentRBAC_BindsEachUserToItsRole(t *testing.T) {
-	for _, o := range ComponentRBAC("karmada-system", AllInOne) {
+	for _, o := range ComponentRBAC("karmada-system", append(CompactParts(), MetricsAdapter, Search)...) {
 		binding, ok := o.(*rbacv1.ClusterRoleBinding)
 		if !ok {
 			continue
@@ -88,7 +88,7 @@ func TestComponentRBAC_BindsEachUserToItsRole(t *testing.T) {
 			t.Errorf("%s: %s", binding.Name, diff)
 		}
 	}
-	for _, component := range KubeconfigUsers() {
+	for _, component := range kubeconfigUsers() {
 		if _, ok := rolesOf(t)[UserOf(component)]; !ok && component != KubeControllerManager {
 			t.Errorf("%s has a kubeconfig and no role", component)
 		}

@@ -62,6 +62,8 @@ type Config struct {
 	Names Naming
 	// Labels are on every object in the host cluster in place of BootstrapLabel; nil means that label.
 	Labels map[string]string
+	// Compact reports whether one workload, AllInOne, runs the roles of Karmada.
+	Compact bool
 	// IPv6 reports whether the pods of the host cluster have no IPv4 address.
 	IPv6 IPv6
 	// PullSecrets are names of Secrets for pulling images.

@@ -3,6 +3,7 @@ package components
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -93,8 +94,12 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		command = append(command, "--encryption-provider-config="+encryptionDir+"/"+e.Key)
 		mounts = append(mounts, mount{Volume: secretVolume("encryption", e.Secret, []string{e.Key}), path: encryptionDir, readOnly: true})
 	}
+	env := []corev1.EnvVar{podField("POD_IP", "status.podIP")}
+	if c.Compact {
+		env = append(env, corev1.EnvVar{Name: "GOGC", Value: strconv.Itoa(compactGC)})
+	}
 	return c.deployment(pod{
-		name: APIServer, command: command, ports: []corev1.ContainerPort{port("server", apiServerPort)},
+		name: APIServer, command: command, env: env, ports: []corev1.ContainerPort{port("server", apiServerPort)},
 		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
 			"front-proxy-client.crt", "front-proxy-client.key", ServiceAccountKey+".key"),
 		mounts:  mounts,
@@ -104,15 +109,17 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 }
 
 // AggregatedDeployment returns the aggregated API server.
-func AggregatedDeployment(c *Config) *appsv1.Deployment {
-	return c.deployment(pod{
+func AggregatedDeployment(c *Config) *appsv1.Deployment { return c.deployment(c.aggregatedPod()) }
+
+func (c *Config) aggregatedPod() pod {
+	return pod{
 		name:    AggregatedAPIServer,
 		command: c.storingServer("/bin/karmada-aggregated-apiserver", pkiFile(AggregatedAPIServer+".crt"), pkiFile(AggregatedAPIServer+".key")),
 		ports:   []corev1.ContainerPort{port("server", httpsPort)},
 		labels:  map[string]string{"apiserver": "true"}, kubeconfig: true,
 		files: append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
 		probe: probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
-	})
+	}
 }
 
 // storingServer returns the command of a server behind the aggregation layer that stores objects in etcd.
@@ -175,8 +182,10 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 }
 
 // SchedulerDeployment returns the scheduler.
-func SchedulerDeployment(c *Config) *appsv1.Deployment {
-	return c.deployment(pod{
+func SchedulerDeployment(c *Config) *appsv1.Deployment { return c.deployment(c.schedulerPod()) }
+
+func (c *Config) schedulerPod() pod {
+	return pod{
 		name: Scheduler,
 		command: slices.Concat([]string{
 			"/bin/karmada-scheduler",
@@ -193,12 +202,16 @@ func SchedulerDeployment(c *Config) *appsv1.Deployment {
 		kubeconfig: true,
 		files:      estimatorClientFiles(),
 		probe:      probe{scheme: corev1.URISchemeHTTP, port: schedulerPort, live: "/healthz", ready: "/readyz"},
-	})
+	}
 }
 
 // ControllerManagerDeployment returns the controllers of the federation.
 func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
-	return c.deployment(pod{
+	return c.deployment(c.controllerManagerPod())
+}
+
+func (c *Config) controllerManagerPod() pod {
+	return pod{
 		name: ControllerManager, before: c.await(),
 		command: []string{
 			"/bin/karmada-controller-manager",
@@ -212,7 +225,7 @@ func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		ports:      []corev1.ContainerPort{port("server", managerPort), port("metrics", metricsPort)},
 		kubeconfig: true,
 		probe:      probe{scheme: corev1.URISchemeHTTP, port: managerPort, live: "/healthz", ready: "/readyz"},
-	})
+	}
 }
 
 // await returns the container that waits for the static resources, so that who waits for the controllers waits for those.
@@ -220,7 +233,7 @@ func (c *Config) await() []corev1.Container {
 	if c.Await == nil {
 		return nil
 	}
-	w := c.Workloads[ControllerManager]
+	w := c.Workloads[c.Workload(ControllerManager)]
 	return []corev1.Container{{
 		Name: "wait", Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: []string{
@@ -234,8 +247,10 @@ func (c *Config) await() []corev1.Container {
 }
 
 // WebhookDeployment returns the webhook server.
-func WebhookDeployment(c *Config) *appsv1.Deployment {
-	return c.deployment(pod{
+func WebhookDeployment(c *Config) *appsv1.Deployment { return c.deployment(c.webhookPod()) }
+
+func (c *Config) webhookPod() pod {
+	return pod{
 		name: Webhook,
 		command: []string{
 			"/bin/karmada-webhook",
@@ -254,5 +269,5 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 		mounts:     []mount{{Volume: secretVolume("cert", c.Name(webhookCertSecret), nil), path: servingDir, readOnly: true}},
 		content:    c.Certificates.webhook(),
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},
-	})
+	}
 }

@@ -21,7 +21,7 @@ const (
 
 // WorkloadNames returns the names of the workloads, each after those that it needs.
 func WorkloadNames() []string {
-	return []string{Etcd, APIServer, AggregatedAPIServer, KubeControllerManager, Webhook, Scheduler, ControllerManager}
+	return []string{Etcd, APIServer, AggregatedAPIServer, KubeControllerManager, Webhook, Scheduler, ControllerManager, AllInOne}
 }
 
 // EtcdClient is the Service of the members of etcd that are ready, where there is one.

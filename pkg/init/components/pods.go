@@ -185,7 +185,7 @@ func secretVolume(name, secret string, keys []string) corev1.Volume {
 func requests(container string) corev1.ResourceList {
 	at := map[string][2]string{
 		Etcd: {"50m", "64Mi"}, APIServer: {"100m", "384Mi"}, AggregatedAPIServer: {"100m", "64Mi"}, KubeControllerManager: {"20m", "64Mi"},
-		Scheduler: {"10m", "32Mi"}, ControllerManager: {"20m", "64Mi"}, Webhook: {"10m", "32Mi"}, Descheduler: {"10m", "32Mi"},
+		Scheduler: {"10m", "32Mi"}, AllInOne: {"120m", "128Mi"}, ControllerManager: {"20m", "64Mi"}, Webhook: {"10m", "32Mi"}, Descheduler: {"10m", "32Mi"},
 		MetricsAdapter: {"100m", "32Mi"}, Search: {"100m", "64Mi"}, Estimator: {"10m", "32Mi"},
 	}[container]
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(at[0]), corev1.ResourceMemory: resource.MustParse(at[1])}

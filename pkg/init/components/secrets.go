@@ -36,7 +36,14 @@ const (
 
 // KubeconfigUsers are the components that have a kubeconfig in a Secret
 // <name>-config, those that are installed later among them.
-func KubeconfigUsers() []string {
+func (c *Config) KubeconfigUsers() []string {
+	if c.Compact {
+		return append(kubeconfigUsers(), AllInOne)
+	}
+	return kubeconfigUsers()
+}
+
+func kubeconfigUsers() []string {
 	return []string{
 		AggregatedAPIServer, ControllerManager, KubeControllerManager, Scheduler,
 		Descheduler, MetricsAdapter, Search, Webhook,
@@ -56,7 +63,7 @@ func Secrets(c *Config) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range KubeconfigUsers() {
+	for _, name := range c.KubeconfigUsers() {
 		out = append(out, c.secret(name+"-config", map[string][]byte{kubeconfigKey: c.Kubeconfigs[name]}))
 	}
 	return append(out,

@@ -114,7 +114,9 @@ func APIServerService(c *Config) client.Object {
 // AggregatedHostService is how the API server finds the aggregated one.
 func AggregatedHostService(c *Config) client.Object {
 	s := c.service(AggregatedAPIServer, servicePort("server", httpsPort, httpsPort))
-	s.Spec.Selector["apiserver"] = "true"
+	if !c.Compact {
+		s.Spec.Selector["apiserver"] = "true"
+	}
 	return s
 }
 
@@ -133,7 +135,7 @@ func (c *Config) service(name string, ports ...corev1.ServicePort) *corev1.Servi
 	meta.Labels["app"] = c.Name(name)
 	return &corev1.Service{
 		ObjectMeta: meta,
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": c.Name(name)}, Ports: ports},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": c.Name(c.Workload(name))}, Ports: ports},
 	}
 }
 

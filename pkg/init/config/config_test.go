@@ -307,13 +307,14 @@ func TestRequest_RefusesWhatCannotBe(t *testing.T) {
 			o.Etcd.External = ExternalEtcd{Servers: List{"https://x"}, CAFile: "a", CertFile: "b", KeyFile: "c"}
 			o.WaitSeconds = -1
 		}, "wait-component-ready-timeout"},
-		"a namespace":    {func(o *Configuration) { o.APIServer.Namespace = "A" }, `namespace "A"`},
-		"no replicas":    {func(o *Configuration) { o.Webhook.Replicas = 0 }, "karmada-webhook-replicas 0 must be at least 1"},
-		"an algorithm":   {func(o *Configuration) { o.Certificates.KeyAlgorithm = "dsa" }, "key-algorithm"},
-		"both of phases": {func(o *Configuration) { o.Phases.Only, o.Phases.Skip = []string{"certs"}, []string{"etcd"} }, "cannot be used together"},
-		"a phase":        {func(o *Configuration) { o.Phases.Only = []string{"x"} }, `there is no phase "x"`},
-		"labels":         {func(o *Configuration) { o.Etcd.NodeLabels = Labels{"-": ""} }, "the etcdNodeSelector format is incorrect"},
-		"a country":      {func(o *Configuration) { o.Images.MirrorCountry = "xx" }, "kube-image-mirror-country"},
+		"an argument of all roles": {func(o *Configuration) { o.Compact, o.Scheduler.ExtraArgs = true, ArgsOf("--v=4") }, "with --compact, --v is for all roles"},
+		"a namespace":              {func(o *Configuration) { o.APIServer.Namespace = "A" }, `namespace "A"`},
+		"no replicas":              {func(o *Configuration) { o.Webhook.Replicas = 0 }, "karmada-webhook-replicas 0 must be at least 1"},
+		"an algorithm":             {func(o *Configuration) { o.Certificates.KeyAlgorithm = "dsa" }, "key-algorithm"},
+		"both of phases":           {func(o *Configuration) { o.Phases.Only, o.Phases.Skip = []string{"certs"}, []string{"etcd"} }, "cannot be used together"},
+		"a phase":                  {func(o *Configuration) { o.Phases.Only = []string{"x"} }, `there is no phase "x"`},
+		"labels":                   {func(o *Configuration) { o.Etcd.NodeLabels = Labels{"-": ""} }, "the etcdNodeSelector format is incorrect"},
+		"a country":                {func(o *Configuration) { o.Images.MirrorCountry = "xx" }, "kube-image-mirror-country"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := New()

@@ -65,6 +65,9 @@ type Configuration struct {
 	// Addons are the optional parts. An installation leaves them out.
 	Addons Addons `json:"-"`
 
+	// Compact runs the roles of Karmada in one workload, AllInOne.
+	Compact bool `json:"compact,omitempty"`
+
 	// CRDs is a directory, an archive or the URL of an archive with the APIs of the federation. Empty, and the default
 	// URL, mean those that are built in; nothing is downloaded then.
 	CRDs string `json:"karmadaCRDs,omitempty"`
@@ -152,6 +155,8 @@ type Components struct {
 	Scheduler             Component `json:"karmadaScheduler,omitzero"`
 	ControllerManager     Component `json:"karmadaControllerManager,omitzero"`
 	Webhook               Component `json:"karmadaWebhook,omitzero"`
+	// AllInOne are the pods with the roles of Karmada in the compact layout. Its image is that of the controller-manager unless it has one.
+	AllInOne Component `json:"karmadaAllInOne,omitzero"`
 }
 
 // Component is one part of the control plane.
@@ -258,6 +263,7 @@ func New() Configuration {
 			Scheduler:             component(components.Scheduler),
 			ControllerManager:     component(components.ControllerManager),
 			Webhook:               component(components.Webhook),
+			AllInOne:              component(""),
 		},
 		Addons: Addons{
 			Descheduler: component(components.Descheduler), MetricsAdapter: component(components.MetricsAdapter),
@@ -278,7 +284,7 @@ type Part struct {
 	*Component
 }
 
-// Parts returns the parts of the control plane, etcd among them.
+// Parts returns the parts of the control plane in all layouts, etcd among them.
 func (c *Configuration) Parts() []Part {
 	return []Part{
 		{components.Etcd, "etcd", "spec.etcd.local", &c.Etcd.Component},
@@ -288,7 +294,19 @@ func (c *Configuration) Parts() []Part {
 		{components.Scheduler, "karmada-scheduler", "spec.components.karmadaScheduler", &c.Scheduler},
 		{components.ControllerManager, "karmada-controller-manager", "spec.components.karmadaControllerManager", &c.ControllerManager},
 		{components.Webhook, "karmada-webhook", "spec.components.karmadaWebhook", &c.Webhook},
+		{components.AllInOne, "karmada-all-in-one", "spec.components.karmadaAllInOne", &c.AllInOne},
 	}
+}
+
+// Installs reports whether an installation has a workload.
+func (c *Configuration) Installs(workload string) bool {
+	switch workload {
+	case components.Etcd:
+		return !c.Etcd.External.Used()
+	case components.AllInOne:
+		return c.Compact
+	}
+	return !c.Compact || !slices.Contains(components.CompactParts(), workload)
 }
 
 // AddonParts returns the addons.

@@ -19,6 +19,7 @@ func (c *Configuration) AddFlags(fs *pflag.FlagSet) {
 	for _, p := range c.Parts() {
 		p.addFlags(fs)
 	}
+	fs.BoolVar(&c.Compact, "compact", c.Compact, "Run the roles of Karmada in one Deployment, karmada-all-in-one, instead of one for each. The other layout is back when init runs without it.")
 	fs.StringVar(&c.CRDs, "crds", c.CRDs, "Directory, archive or URL of an archive with the APIs of the federation. The default stands for those that are built in; nothing is downloaded then.")
 	fs.StringVar(&c.APIServer.AdvertiseAddress, "karmada-apiserver-advertise-address", c.APIServer.AdvertiseAddress, "IP address of the API server in the kubeconfig; default that of a node.")
 	fs.Int32VarP(&c.APIServer.NodePort, "port", "p", c.APIServer.NodePort, "NodePort of the API server.")

@@ -40,6 +40,8 @@ func (c *Configuration) ImageOf(p Part) string {
 	switch private := c.Images.PrivateRegistry; {
 	case p.Image != "" && (private == "" || p.Image != DefaultImage(p.Name, version.Get().Release())):
 		return p.Image
+	case p.Name == components.AllInOne:
+		return c.ImageOf(Part{Name: components.ControllerManager, Component: &c.ControllerManager})
 	case p.Name == components.Etcd:
 		return c.Images.kubeRegistry() + "/etcd:" + etcdTag
 	case p.Name == components.APIServer:
@@ -55,7 +57,7 @@ func (c *Configuration) ImageOf(p Part) string {
 func (c *Configuration) ImageList() []string {
 	var out []string
 	for _, p := range c.Parts() {
-		if p.Name != components.Etcd || !c.Etcd.External.Used() {
+		if c.Installs(p.Name) {
 			out = append(out, c.ImageOf(p))
 		}
 	}
@@ -74,7 +76,7 @@ func (c *Configuration) UseBuild(build version.Info, available []string, parts [
 	for _, p := range parts {
 		unchanged := DefaultImage(p.Name, build.Release())
 		switch {
-		case components.OfKubernetes(p.Name), p.Image != "" && p.Image != unchanged:
+		case components.OfKubernetes(p.Name), p.Name == components.AllInOne, p.Image != "" && p.Image != unchanged:
 		case own:
 			p.Image = OwnImage(build)
 		case !slices.Contains(available, unchanged):

@@ -155,12 +155,27 @@ func (c *Configuration) validateRest(help string) error {
 		return invalidf(server+"port", "port %d is not between 1 and 65535", c.APIServer.NodePort)
 	}
 	for _, p := range c.Parts() {
-		if p.Replicas < 1 && (p.Name != components.Etcd || !c.Etcd.External.Used()) {
-			return invalidf(p.Path+".replicas", "%s-replicas %d must be at least 1", p.Flag, p.Replicas)
+		if err := c.validatePart(p); err != nil {
+			return err
 		}
 	}
 	if c.DataPath == "" || c.PKIPath == "" {
 		return invalidf("spec.karmadaDataPath", "karmada-data and karmada-pki must name directories. %s", help)
+	}
+	return nil
+}
+
+func (c *Configuration) validatePart(p Part) error {
+	if p.Replicas < 1 && (p.Name != components.Etcd || !c.Etcd.External.Used()) {
+		return invalidf(p.Path+".replicas", "%s-replicas %d must be at least 1", p.Flag, p.Replicas)
+	}
+	if !c.Compact || !slices.Contains(components.CompactParts(), p.Name) {
+		return nil
+	}
+	for _, arg := range p.ExtraArgs {
+		if slices.Contains(components.SharedFlags(), strings.TrimSuffix(arg.Name, "=")) {
+			return invalidf(p.Path+".extraArgs", "%s-extra-args: with --compact, --%s is for all roles: give it in karmada-all-in-one-extra-args", p.Flag, arg.Name)
+		}
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func authorities(r *config.Configuration, a hostcluster.Addresses) []authority {
 		}},
 		{"front-proxy-ca", "front-proxy-ca", []leaf{{"front-proxy-client", pki.LeafConfig{CommonName: "front-proxy-client", Usages: client}}}},
 	}
-	for _, name := range components.KubeconfigUsers() {
+	for _, name := range naming(r).KubeconfigUsers() {
 		out[0].leaves = append(out[0].leaves, leaf{name + "-client", pki.LeafConfig{CommonName: components.UserOf(name), Usages: client}})
 	}
 	for _, name := range r.Certificates.Servers {
@@ -215,7 +215,7 @@ func authorities(r *config.Configuration, a hostcluster.Addresses) []authority {
 
 // naming knows the names of the objects in the host cluster.
 func naming(r *config.Configuration) *components.Config {
-	return &components.Config{Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, Names: r.Names, SystemNamespace: r.SystemNamespace}
+	return &components.Config{Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, Names: r.Names, SystemNamespace: r.SystemNamespace, Compact: r.Compact}
 }
 
 // serverNames are the names and addresses of the API server, and, for tools that
@@ -264,7 +264,7 @@ func (c *Credentials) makeKubeconfigs(r *config.Configuration, pairs map[string]
 		return fmt.Errorf("create karmada kubeconfig failed. %w", err)
 	}
 	internal := naming(r).InternalServer()
-	for _, name := range components.KubeconfigUsers() {
+	for _, name := range naming(r).KubeconfigUsers() {
 		cfg, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminUser, Server: internal, CA: ca, Client: pairs[name+"-client"]})
 		if err != nil {
 			return fmt.Errorf("create karmada kubeconfig failed. %w", err)

@@ -103,7 +103,7 @@ func TestMake_Kubeconfigs(t *testing.T) {
 	if admin.CurrentContext != "karmada-apiserver" || ctx.AuthInfo != "karmada-admin" || admin.Clusters[ctx.Cluster].Server != site.Server {
 		t.Errorf("the administrator's: %v", admin)
 	}
-	if diff := cmp.Diff(slices.Sorted(slices.Values(components.KubeconfigUsers())), slices.Sorted(maps.Keys(c.Internal))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(slices.Values(new(components.Config).KubeconfigUsers())), slices.Sorted(maps.Keys(c.Internal))); diff != "" {
 		t.Error(diff)
 	}
 	scheduler, err := clientcmd.Load(c.Internal[components.Scheduler])

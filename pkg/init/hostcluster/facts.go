@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -57,6 +58,15 @@ type Facts struct {
 	Certificates map[string][]byte
 	// Etcd of the installation in the namespace, or nil.
 	Etcd *appsv1.StatefulSet
+	// AllInOne reports whether the installation in the namespace runs the roles of Karmada in one Deployment.
+	AllInOne bool
+}
+
+// Selects reports whether a Service of the same name is there, and leads to other pods.
+func (f *Facts) Selects(wanted *corev1.Service) bool {
+	return slices.ContainsFunc(f.Services, func(s corev1.Service) bool {
+		return s.Namespace == wanted.Namespace && s.Name == wanted.Name && !maps.Equal(s.Spec.Selector, wanted.Spec.Selector)
+	})
 }
 
 // Host is a host cluster, and what an installation needs to know of it.
@@ -163,6 +173,11 @@ func (f *Facts) readNamespace(ctx context.Context, host kubernetes.Interface, na
 	if err == nil {
 		f.Certificates = secret.Data
 	}
+	if err := ConnectionError(err); err != nil {
+		return err
+	}
+	_, err = host.AppsV1().Deployments(name).Get(ctx, components.AllInOne, metav1.GetOptions{})
+	f.AllInOne = err == nil
 	if err := ConnectionError(err); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
-	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -25,9 +24,8 @@ type Phase struct {
 	// Needs are the phases that must be done first; all others may run at the same
 	// time.
 	Needs []string
-	// Enabled reports whether a configuration has the part; nil means that all have it.
-	Enabled func(*config.Configuration) bool
-	// Workload is the workload in the host cluster that the phase waits for; empty means none.
+	// Workload is the workload in the host cluster that the phase waits for; empty means none. The phase runs if the configuration
+	// installs it.
 	Workload string
 
 	// before is called before objects are written; nil means that there is nothing to do.
@@ -87,13 +85,18 @@ func (p Phase) Apply(ctx context.Context, s *State) (ssa.ChangeSet, error) {
 		if err != nil {
 			return changes, err
 		}
-		written, err := s.apply(ctx, s.Host, objects)
+		first, last := s.partition(objects)
+		written, err := s.apply(ctx, s.Host, first)
 		if changes = append(changes, written...); err != nil {
 			return changes, err
 		}
-	}
-	if s.Host != nil && p.Workload != "" {
-		if err := s.workloadReady(ctx, p.Name, p.Workload); err != nil {
+		if p.Workload != "" {
+			if err := s.workloadReady(ctx, p.Name, p.Workload); err != nil {
+				return changes, err
+			}
+		}
+		written, err = s.apply(ctx, s.Host, last)
+		if changes = append(changes, written...); err != nil {
 			return changes, err
 		}
 	}

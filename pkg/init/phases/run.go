@@ -3,6 +3,7 @@ package phases
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -215,20 +217,30 @@ func awaitPolicy(ctx context.Context, s *State, p Phase) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	in, err := s.Inputs()
+	if err != nil {
+		return "", err
+	}
 	unready := func() string {
 		if s.Tracker == nil {
 			return "the workloads are not watched"
 		}
-		return s.Tracker.Unready([]string{components.APIServer, components.Webhook})
+		return s.Tracker.Unready([]string{components.APIServer, in.Workload(components.Webhook)})
+	}
+	policy := &policyv1alpha1.PropagationPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: "PropagationPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "karmada-init-check"},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "karmada-init-check"}},
+		},
+	}
+	text, err := json.Marshal(policy)
+	if err != nil {
+		return "", fmt.Errorf("encoding a policy: %w", err)
 	}
 	err = s.waitAfterReady(ctx, checkLimit, p.Name, "the control plane to accept a policy", unready, func(ctx context.Context) error {
-		policy := &policyv1alpha1.PropagationPolicy{
-			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "karmada-init-check"},
-			Spec: policyv1alpha1.PropagationSpec{
-				ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "karmada-init-check"}},
-			},
-		}
-		err := cp.Create(ctx, policy, client.DryRunAll)
+		// A POST waits two seconds in an API server whose definition of the kind is new; a patch has the same admission.
+		err := cp.Patch(ctx, policy.DeepCopy(), client.RawPatch(types.ApplyPatchType, text), client.DryRunAll, client.FieldOwner(write.FieldManager))
 		if meta.IsNoMatchError(err) {
 			return fmt.Errorf("the APIs of the federation are not served yet: %w", err)
 		}

@@ -108,7 +108,7 @@ func (s *State) Inputs() (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs}, nil
+	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs, AllInOneRuns: s.Facts.AllInOne}, nil
 }
 
 // ControlPlaneConfig returns how the new control plane is reached.
@@ -209,12 +209,14 @@ type Inputs struct {
 	Server string
 	// CRDs are the APIs of the federation; nil means those that are built in.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// AllInOneRuns reports whether the installation that is there has the compact layout.
+	AllInOneRuns bool
 }
 
 // componentsConfig returns what the objects in the host cluster are made of.
 func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
 	cfg := &components.Config{
-		Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, IPv6: components.IPv6(f.IPv6),
+		Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, Compact: r.Compact, IPv6: components.IPv6(f.IPv6),
 		PullSecrets: r.Images.PullSecrets, NodePort: r.APIServer.NodePort, ServiceAnnotations: r.APIServer.ServiceAnnotations,
 		Workloads: map[string]components.Workload{},
 		Etcd: components.EtcdConfig{

@@ -27,6 +27,8 @@ const (
 	Scheduler             = "scheduler"
 	ControllerManager     = "controller-manager"
 	Webhook               = "webhook"
+	AllInOne              = "all-in-one"
+	Layout                = "layout"
 	BootstrapToken        = "bootstrap-token"
 	Kubeconfig            = "kubeconfig"
 	Check                 = "check"
@@ -40,8 +42,7 @@ func All() []Phase {
 		{Name: Certificates, Doc: "Load or create the certificates and the kubeconfigs of the components", Needs: []string{Preflight}, ready: makeCertificates},
 		{Name: Namespace, Doc: "Write the namespace and the Secrets", Needs: []string{Certificates}, host: namespaceObjects},
 		{
-			Name: Etcd, Doc: "Install etcd", Needs: []string{Namespace}, Enabled: func(c *config.Configuration) bool { return !c.Etcd.External.Used() },
-			Workload: components.Etcd, before: labelNode, host: etcdObjects,
+			Name: Etcd, Doc: "Install etcd", Needs: []string{Namespace}, Workload: components.Etcd, before: labelNode, host: etcdObjects,
 		},
 		{
 			Name: APIServer, Doc: "Install the API server and wait until it answers here", Needs: []string{Namespace},
@@ -55,7 +56,11 @@ func All() []Phase {
 			host: deployment(components.AggregatedDeployment, components.AggregatedHostService),
 		},
 		{
-			Name: AggregatedAPI, Doc: "Register the aggregated API and wait until it is served", Needs: []string{APIServer, Aggregated},
+			Name: AllInOne, Doc: "Install the roles of Karmada in one Deployment, with --compact", Needs: []string{Etcd}, Workload: components.AllInOne, before: awaitReplacedAPIServer,
+			host: deployment(components.AllInOneDeployment, components.AggregatedHostService, components.WebhookService),
+		},
+		{
+			Name: AggregatedAPI, Doc: "Register the aggregated API and wait until it is served", Needs: []string{APIServer, Aggregated, AllInOne},
 			controlPlane: aggregatedAPIObjects, ready: awaitAggregatedAPI,
 		},
 		{
@@ -75,6 +80,10 @@ func All() []Phase {
 			host: deployment(components.WebhookDeployment, components.WebhookService),
 		},
 		{
+			Name: Layout, Doc: "Remove the Deployments of the other layout", Needs: []string{Aggregated, AllInOne, Scheduler, ControllerManager, Webhook, AggregatedAPI, RBAC},
+			ready: removeOtherLayout,
+		},
+		{
 			Name: BootstrapToken, Doc: "Let clusters register in Pull mode", Needs: []string{APIServer},
 			controlPlane: registrationObjects, ready: offerToken,
 		},
@@ -82,7 +91,7 @@ func All() []Phase {
 		{
 			Name: Check, Doc: "See that the control plane accepts a policy", ready: awaitPolicy,
 			Needs: []string{
-				Etcd, CRDs, RBAC, Webhooks, AggregatedAPI, KubeControllerManager, Scheduler, ControllerManager, Webhook, BootstrapToken, Kubeconfig,
+				Etcd, CRDs, RBAC, Webhooks, AggregatedAPI, KubeControllerManager, Scheduler, ControllerManager, Webhook, AllInOne, Layout, BootstrapToken, Kubeconfig,
 			},
 		},
 	}
@@ -157,7 +166,7 @@ func Names() []string {
 
 // Chosen returns the phases that are to run.
 func Chosen(c *config.Configuration) []Phase {
-	return slices.DeleteFunc(All(), func(p Phase) bool { return !c.Runs(p.Name) || p.Enabled != nil && !p.Enabled(c) })
+	return slices.DeleteFunc(All(), func(p Phase) bool { return !c.Runs(p.Name) || p.Workload != "" && !c.Installs(p.Workload) })
 }
 
 // deployment returns the objects of a part with a Deployment and Services.
@@ -180,7 +189,7 @@ func namespaceObjects(in *Inputs) ([]client.Object, error) {
 }
 
 func rbacObjects(in *Inputs) ([]client.Object, error) {
-	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System())), nil
+	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System(), in.AllInOne()...)), nil
 }
 
 func etcdObjects(in *Inputs) ([]client.Object, error) {

@@ -22,9 +22,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
+// FieldManager owns what an installation writes.
+const FieldManager = "karmadactl-init"
+
 const (
-	// fieldManager owns what an installation writes.
-	fieldManager = "karmadactl-init"
 	// parallelWrites is how many objects are written at the same time.
 	parallelWrites = 16
 	// retryLimit is how long requests are tried again that failed because a server is busy or changes its leader.
@@ -36,7 +37,7 @@ const (
 
 // Apply writes the objects that are not as wanted.
 func Apply(ctx context.Context, to client.Client, objects []client.Object) (apply.ChangeSet, error) {
-	applier := &apply.Applier{Client: to, Manager: fieldManager, Parallel: parallelWrites}
+	applier := &apply.Applier{Client: to, Manager: FieldManager, Parallel: parallelWrites}
 	var changes apply.ChangeSet
 	err := wait.Until(ctx, wait.Options{Interval: time.Second, Timeout: retryLimit}, func(context.Context) error {
 		again, err := applier.Apply(ctx, objects...) // not the context of the wait: an attempt is not interrupted
@@ -53,7 +54,7 @@ func Apply(ctx context.Context, to client.Client, objects []client.Object) (appl
 
 // Prune deletes the objects of the families that are not among those to keep.
 func Prune(ctx context.Context, in client.Client, keep []client.Object, families ...apply.Family) (apply.ChangeSet, error) {
-	return (&apply.Applier{Client: in, Manager: fieldManager}).Prune(ctx, keep, families...)
+	return (&apply.Applier{Client: in, Manager: FieldManager}).Prune(ctx, keep, families...)
 }
 
 // Stamp annotates workloads and Services with a hash of what is desired.

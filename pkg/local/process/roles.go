@@ -118,7 +118,7 @@ func (r *roles) permit(ctx context.Context, c client.Client) (*apply.Applier, er
 	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
 		return nil, err
 	}
-	_, err := applier.Apply(ctx, components.ComponentRBAC(clusterv1alpha1.NamespaceKarmadaSystem, components.AllInOne)...)
+	_, err := applier.Apply(ctx, components.ComponentRBAC(clusterv1alpha1.NamespaceKarmadaSystem, append(components.CompactParts(), components.MetricsAdapter, components.Search)...)...)
 	return applier, err
 }
 

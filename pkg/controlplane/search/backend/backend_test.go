@@ -344,7 +344,7 @@ func TestStores_WritesEndWithTheLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := f.fence.Election(http.DefaultTransport).RoundTrip(req)
+		resp, err := f.fence.Election("")(http.DefaultTransport).RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}
