@@ -16,6 +16,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // Algorithm names the kind of a private key.
@@ -29,13 +32,6 @@ const (
 )
 
 const rsaBits = 3072
-
-const (
-	blockCertificate = "CERTIFICATE"
-	blockECKey       = "EC PRIVATE KEY"
-	blockRSAKey      = "RSA PRIVATE KEY"
-	blockPKCS8Key    = "PRIVATE KEY"
-)
 
 // Pair is a certificate and its private key.
 type Pair struct {
@@ -75,60 +71,31 @@ func NewKey(a Algorithm) (crypto.Signer, error) {
 }
 
 // EncodeCert returns a certificate as PEM.
-func EncodeCert(cert *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: cert.Raw})
+func EncodeCert(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw})
 }
 
 // EncodeKey returns a private key as PEM in the traditional form of its algorithm.
 func EncodeKey(key crypto.Signer) ([]byte, error) {
-	switch k := key.(type) {
-	case *ecdsa.PrivateKey:
-		der, err := x509.MarshalECPrivateKey(k)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the private key: %w", err)
-		}
-		return pem.EncodeToMemory(&pem.Block{Type: blockECKey, Bytes: der}), nil
-	case *rsa.PrivateKey:
-		return pem.EncodeToMemory(&pem.Block{Type: blockRSAKey, Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
+	out, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the private key: %w", err)
 	}
-	return nil, fmt.Errorf("encoding the private key: unknown type %T", key)
+	return out, nil
 }
 
 // ParseCert returns the first certificate of PEM data.
 func ParseCert(data []byte) (*x509.Certificate, error) {
-	for {
-		block, rest := pem.Decode(data)
-		if block == nil {
-			return nil, errors.New("no certificate in the PEM data")
-		}
-		if block.Type == blockCertificate {
-			return x509.ParseCertificate(block.Bytes)
-		}
-		data = rest
+	all, err := cert.ParseCertsPEM(data)
+	if err != nil {
+		return nil, err
 	}
+	return all[0], nil
 }
 
 // ParseKey returns the first private key of PEM data: EC, PKCS#1 or PKCS#8.
 func ParseKey(data []byte) (crypto.Signer, error) {
-	for {
-		block, rest := pem.Decode(data)
-		if block == nil {
-			return nil, errors.New("no private key in the PEM data")
-		}
-		switch block.Type {
-		case blockECKey:
-			return x509.ParseECPrivateKey(block.Bytes)
-		case blockRSAKey:
-			return x509.ParsePKCS1PrivateKey(block.Bytes)
-		case blockPKCS8Key:
-			return parsePKCS8(block.Bytes)
-		}
-		data = rest
-	}
-}
-
-func parsePKCS8(der []byte) (crypto.Signer, error) {
-	key, err := x509.ParsePKCS8PrivateKey(der)
+	key, err := keyutil.ParsePrivateKeyPEM(data)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +108,7 @@ func parsePKCS8(der []byte) (crypto.Signer, error) {
 
 // ParsePair reads a certificate and its key and checks that they belong together.
 func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
-	cert, err := ParseCert(certPEM)
+	leaf, err := ParseCert(certPEM)
 	if err != nil {
 		return Pair{}, fmt.Errorf("reading the certificate: %w", err)
 	}
@@ -149,7 +116,7 @@ func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("reading the private key: %w", err)
 	}
-	pair := Pair{Cert: cert, Key: key}
+	pair := Pair{Cert: leaf, Key: key}
 	if !pair.Matches() {
 		return Pair{}, errors.New("the private key does not belong to the certificate")
 	}

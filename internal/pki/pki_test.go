@@ -161,10 +161,10 @@ func TestParsePair_Errors(t *testing.T) {
 		cert, key []byte
 		want      string
 	}{
-		{"no certificate", nil, keyOf(a), "no certificate"},
-		{"no key", a.CertPEM(), nil, "no private key"},
+		{"no certificate", nil, keyOf(a), "data does not contain any valid RSA or ECDSA certificates"},
+		{"no key", a.CertPEM(), nil, "data does not contain a valid RSA or ECDSA private key"},
 		{"another's key", a.CertPEM(), keyOf(b), "does not belong"},
-		{"a key in place of the certificate", keyOf(a), keyOf(a), "no certificate"},
+		{"a key in place of the certificate", keyOf(a), keyOf(a), "data does not contain any valid RSA or ECDSA certificates"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
