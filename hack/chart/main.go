@@ -65,11 +65,14 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
-	apiServer, err := components.APIServerDeployment(c)
+	compact := *c
+	compact.Compact = true
+	apiServer, err := components.APIServerDeployment(&compact)
 	if err != nil {
 		return err
 	}
 	const host = `eq .Values.installMode "host"`
+	const each, one = `and (` + host + `) (not .Values.compact)`, `and (` + host + `) .Values.compact`
 	addon := func(name string) string {
 		return fmt.Sprintf(`and (ne .Values.installMode "agent") (has %q .Values.components)`, name)
 	}
@@ -80,11 +83,12 @@ func run(out string) error {
 	for _, f := range []file{
 		{"etcd", fmt.Sprintf(`and (%s) (eq .Values.etcd.mode "internal")`, host), "etcd", []client.Object{components.EtcdService(c), components.EtcdClientService(c), etcd}},
 		{"apiserver", host, "apiServer", []client.Object{components.APIServerService(c), apiServer}},
-		{"aggregated-apiserver", host, "aggregatedApiServer", []client.Object{components.AggregatedHostService(c), components.AggregatedDeployment(c)}},
-		{"kube-controller-manager", host, "kubeControllerManager", []client.Object{components.KubeControllerManagerService(c), components.KubeControllerManagerDeployment(c)}},
-		{"scheduler", host, "scheduler", []client.Object{components.SchedulerDeployment(c)}},
-		{"controller-manager", host, "controllerManager", []client.Object{components.ControllerManagerDeployment(c)}},
-		{"webhook", host, "webhook", []client.Object{components.WebhookService(c), components.WebhookDeployment(c)}},
+		{"aggregated-apiserver", each, "aggregatedApiServer", []client.Object{components.AggregatedHostService(c), components.AggregatedDeployment(c)}},
+		{"kube-controller-manager", host, "kubeControllerManager", []client.Object{components.KubeControllerManagerService(c), components.KubeControllerManagerDeployment(&compact)}},
+		{"all-in-one", one, "allInOne", []client.Object{components.AggregatedHostService(&compact), components.WebhookService(&compact), components.AllInOneDeployment(&compact)}},
+		{"scheduler", each, "scheduler", []client.Object{components.SchedulerDeployment(c)}},
+		{"controller-manager", each, "controllerManager", []client.Object{components.ControllerManagerDeployment(c)}},
+		{"webhook", each, "webhook", []client.Object{components.WebhookService(c), components.WebhookDeployment(c)}},
 		{"descheduler", addon("descheduler"), "descheduler", []client.Object{components.DeschedulerDeployment(c)}},
 		{"metrics-adapter", addon("metricsAdapter"), "metricsAdapter", []client.Object{adapter[0], adapter[2]}},
 		{"search", addon("search"), "search", []client.Object{search[0], search[2]}},
@@ -107,7 +111,7 @@ func keys() map[string]string {
 		components.Etcd: "etcd", components.APIServer: "apiServer", components.AggregatedAPIServer: "aggregatedApiServer",
 		components.KubeControllerManager: "kubeControllerManager", components.Scheduler: "scheduler", components.ControllerManager: "controllerManager",
 		components.Webhook: "webhook", components.Descheduler: "descheduler", components.MetricsAdapter: "metricsAdapter", components.Search: "search",
-		components.EstimatorWorkload(cluster): "schedulerEstimator",
+		components.EstimatorWorkload(cluster): "schedulerEstimator", components.AllInOne: "allInOne",
 	}
 }
 
@@ -174,6 +178,9 @@ func (f *file) render() (string, error) {
 		body = strings.ReplaceAll(body, `(include "karmada.schedulerEstimator.command" .)`, `(include "karmada.schedulerEstimator.command" . | replace "CLUSTER" $cluster.clusterName)`)
 		body = strings.ReplaceAll(body, `replicas: {{ include "karmada.replicas" (list . "schedulerEstimator") }}`, `replicas: {{ kindIs "invalid" $cluster.replicaCount | ternary (include "karmada.replicas" (list . "schedulerEstimator")) $cluster.replicaCount }}`)
 	}
+	if f.key == "allInOne" {
+		commands += "{{/* The flags that all roles share. */}}\n{{- define \"karmada.sharedFlags\" -}}\n" + strings.Join(components.SharedFlags(), ",") + "\n{{- end -}}\n"
+	}
 	return header + commands + "{{- include \"karmada.setDefaults\" . }}\n{{- if " + f.condition + " }}\n" + body + "{{- end }}\n", nil
 }
 
@@ -197,11 +204,16 @@ func (f *file) template(text string) (body, command string) {
 	// Settings that are not always there.
 	replace(`^( *nodePort: )31999\n`, "{{- if and (ne .Values.apiServer.serviceType \"ClusterIP\") (ne (int .Values.apiServer.nodePort) 0) }}\n$1{{ int .Values.apiServer.nodePort }}\n{{- end }}\n")
 	replace(`^( *(?:dnsPolicy: ClusterFirstWithHostNet|hostNetwork: true)\n)`, "{{- if .Values.apiServer.hostNetwork }}\n$1{{- end }}\n")
-	replace(`^( *- '?--etcd-prefix=.*\n)`, "{{- if eq .Values.etcd.mode \"external\" }}\n$1{{- end }}\n")
-	replace(`^( *- '?--scheduler-estimator-service-namespace=.*\n)`, "{{- if ne .Values.systemNamespace \"karmada-system\" }}\n$1{{- end }}\n")
+	replace(`^( *- '?--(?:[a-z-]+\.)?etcd-prefix=.*\n)`, "{{- if eq .Values.etcd.mode \"external\" }}\n$1{{- end }}\n")
+	replace(`^( *- '?--(?:scheduler\.)?scheduler-estimator-service-namespace=.*\n)`, "{{- if ne .Values.systemNamespace \"karmada-system\" }}\n$1{{- end }}\n")
 	replace(`^( *- '?--encryption-provider-config=.*\n)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(        - mountPath: /etc/karmada/encryption\n(?:          .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(      - name: encryption\n(?:        .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
+	// The layout.
+	replace(`^( *- name: GOGC\n *value: .*\n)`, "{{- if .Values.compact }}\n$1{{- end }}\n")
+	if f.key == "kubeControllerManager" {
+		replace(`^(      initContainers:\n(?:      - .*\n|        .*\n)+)`, "{{- if .Values.compact }}\n$1{{- end }}\n")
+	}
 	// Access to a control plane that is not of this release.
 	replace(`^( *- '?--grpc-client-allowed-names=.*)\n`, "$1{{ if eq .Values.installMode \"component\" }},system:admin{{ end }}\n")
 	if slices.Contains([]string{"descheduler", "metricsAdapter", "search", "schedulerEstimator"}, f.key) {

@@ -16,7 +16,7 @@ func types() map[string]string {
 	out := map[string]string{}
 	for name, keys := range map[string]string{
 		"global":           "global",
-		"flag":             "enableSchedulerEstimator enableEmptyWorkloadPropagation hostNetwork enabled",
+		"flag":             "enableSchedulerEstimator enableEmptyWorkloadPropagation hostNetwork enabled compact",
 		"count":            "replicaCount logVerbosity ttlSecondsAfterFinished maxRequestsInflight maxMutatingRequestsInflight",
 		"positive":         "rootCAExpiryDays etcd.internal.replicaCount",
 		"keySize":          "rsaSize",

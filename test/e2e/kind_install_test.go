@@ -50,6 +50,30 @@ func (s *session) testInitAgain(t *testing.T) {
 	s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": "kind-cluster01", "READY": "True"})
 }
 
+// testLayouts changes to one Deployment for all roles and back, and propagates a change in both.
+func (s *session) testLayouts(t *testing.T) {
+	leases := "kubectl " + s.at() + " get leases -n karmada-system"
+	s.does(t, s.init("--compact"), "karmada-aggregated-apiserver, karmada-webhook, karmada-controller-manager, karmada-scheduler removed", "installed successfully")
+	s.does(t, s.init("--compact"), "Nothing had to be changed.")
+	for _, replicas := range []string{"3", "2"} {
+		for _, lease := range []string{"karmada-controller-manager", "karmada-scheduler"} {
+			eventually(t, func() error {
+				for _, got := range table(s.run(leases).out) {
+					if got["NAME"] == lease && strings.HasPrefix(got["HOLDER"], "karmada-all-in-one-") == (replicas == "3") && got["HOLDER"] != "" {
+						return nil
+					}
+				}
+				return fmt.Errorf("%s has another holder", lease)
+			})
+		}
+		s.does(t, "kubectl "+s.at()+" scale deployment nginx --replicas "+replicas)
+		s.prints(t, "kubectl "+s.at()+" get deployment nginx", row{"NAME": "nginx", "READY": replicas + "/" + replicas})
+		if replicas == "3" {
+			s.does(t, s.init(""), "karmada-all-in-one removed", "installed successfully")
+		}
+	}
+}
+
 func (s *session) testDeinit(t *testing.T) {
 	s.does(t, "kubectl "+s.at()+" delete deployment nginx && kubectl "+s.at()+" delete propagationpolicy propagaetion-nginx")
 	s.does(t, "kubectl karmada unjoin kind-cluster01 "+s.at()+" --cluster-kubeconfig=$HOME/.kube/config --cluster-context=kind-cluster01")

@@ -277,6 +277,32 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
+{{/* The roles that the pods of compact run, by the keys of their values. */}}
+{{- define "karmada.roles" -}}
+{aggregatedApiServer: aggregated-apiserver, controllerManager: controller-manager, scheduler: scheduler, webhook: webhook}
+{{- end -}}
+
+{{/* Arguments that values set for roles, with the name of the role in front, as a YAML array. */}}
+{{- define "karmada.roleArgs" -}}
+{{- $root := index . 0 -}}{{- $out := list -}}{{- $shared := splitList "," (include "karmada.sharedFlags" $root) -}}
+{{- range $key, $role := include "karmada.roles" $root | fromYaml -}}
+{{- $extra := (include "karmada.component" (list $root $key) | fromJson).extraCommandArgs | default dict -}}
+{{- range $name, $value := $extra -}}
+{{- if has (trimPrefix "--" $name) $shared -}}
+{{- fail (printf "%s.extraCommandArgs.%s: with compact it is of all roles: set it in allInOne.extraCommandArgs" $key $name) -}}
+{{- end -}}
+{{- $out = append $out (printf "--%s.%s=%v" $role (trimPrefix "--" $name) $value) -}}
+{{- end -}}
+{{- range fromYamlArray (include "karmada.args" (list $root $key) | trim) -}}
+{{- $name := splitList "=" . | first | trimPrefix "--" -}}
+{{- if not (or (has $name $shared) (hasKey $extra $name) (hasKey $extra (printf "--%s" $name))) -}}
+{{- $out = append $out (printf "--%s.%s" $role (trimPrefix "--" .)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $out -}}
+{{- end -}}
+
 {{- define "karmada.gates" -}}
 {{- $gates := list -}}
 {{- range $name, $on := . }}{{ $gates = append $gates (printf "%s=%v" $name $on) }}{{ end -}}
@@ -290,6 +316,9 @@ imagePullSecrets:
 {{- range $name, $value := (include "karmada.component" . | fromJson).extraCommandArgs -}}
 {{- $name = printf "--%s" (trimPrefix "--" $name) -}}
 {{- $extra = append $extra (printf "%s=%v" $name $value) }}{{ $_ := set $names $name true -}}
+{{- end -}}
+{{- if eq (index . 1) "allInOne" -}}
+{{- $args = printf "%s\n%s" $args (include "karmada.roleArgs" .) -}}
 {{- end -}}
 {{- if $args -}}
 {{- range fromYamlArray $args }}{{ if not (hasKey $names (splitList "=" . | first)) }}{{ $extra = append $extra . }}{{ end }}{{ end -}}
@@ -356,6 +385,9 @@ https://etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:237
 - {{ printf "--feature-gates=%s" (include "karmada.gates" .Values.controllerManager.featureGates) | quote }}
 - --addons={{ include "karmada.addons" . }}
 - --estimators={{ include "karmada.estimators" . }}
+{{- if .Values.compact }}
+- --compact
+{{- end }}
 {{- end -}}
 
 {{/* The controllers wait for the static resources with this hash. */}}

@@ -29,6 +29,7 @@ func releaseFlags(fs *pflag.FlagSet, r *release.Release) {
 	fs.StringVar(&r.Fixed, "fixed-prefix", "", "What begins the names that the release karmada has without its name.")
 	fs.StringVar(&r.Namespace, "namespace", "", "Namespace of the release.")
 	fs.StringVar(&r.SystemNamespace, "system-namespace", "karmada-system", "Namespace of the control plane.")
+	fs.BoolVar(&r.Compact, "compact", false, "One workload runs the roles of Karmada.")
 	fs.StringVar(&r.Domain, "cluster-domain", "cluster.local", "DNS domain of the host cluster.")
 }
 

@@ -35,7 +35,7 @@ func (c *Config) Workload(component string) string {
 func AllInOneDeployment(c *Config) *appsv1.Deployment {
 	aggregated := c.aggregatedPod()
 	out := pod{
-		name: AllInOne, before: c.await(), kubeconfig: true, ports: aggregated.ports, probe: aggregated.probe,
+		name: AllInOne, kubeconfig: true, ports: aggregated.ports, probe: aggregated.probe,
 		command: []string{
 			"/bin/karmada", "all-in-one",
 			"--kubeconfig=" + kubeconfigFile,
@@ -48,7 +48,7 @@ func AllInOneDeployment(c *Config) *appsv1.Deployment {
 		content: map[string][]byte{},
 	}
 	for _, p := range []pod{aggregated, c.webhookPod(), c.controllerManagerPod(), c.schedulerPod()} {
-		out.command = append(out.command, ofRole(p.name, mergeArgs(p.command[1:], c.Workloads[p.name].ExtraArgs))...)
+		out.command, out.extra = append(out.command, ofRole(p.name, p.command[1:])...), append(out.extra, ofRole(p.name, c.Workloads[p.name].ExtraArgs)...)
 		out.files, out.mounts = append(out.files, p.files...), append(out.mounts, p.mounts...)
 		maps.Copy(out.content, p.content)
 		for _, port := range p.ports {

@@ -148,7 +148,7 @@ const controllers = "namespace,garbagecollector,serviceaccount-token,ttl-after-f
 func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 	pods, mask := c.IPv6.podRange()
 	return c.deployment(pod{
-		name: KubeControllerManager,
+		name: KubeControllerManager, before: c.await(KubeControllerManager),
 		command: []string{
 			"kube-controller-manager",
 			"--allocate-node-cidrs=true",
@@ -212,7 +212,7 @@ func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 
 func (c *Config) controllerManagerPod() pod {
 	return pod{
-		name: ControllerManager, before: c.await(),
+		name: ControllerManager, before: c.await(ControllerManager),
 		command: []string{
 			"/bin/karmada-controller-manager",
 			"--kubeconfig=" + kubeconfigFile,
@@ -228,9 +228,11 @@ func (c *Config) controllerManagerPod() pod {
 	}
 }
 
-// await returns the container that waits for the static resources, so that who waits for the controllers waits for those.
-func (c *Config) await() []corev1.Container {
-	if c.Await == nil {
+// await returns the container of a component that waits for the static resources, so that who waits for the workloads waits for those.
+// It is in the pods of the federation's controllers; where they also serve what the static resources wait for, in those of Kubernetes'
+// controllers.
+func (c *Config) await(component string) []corev1.Container {
+	if c.Await == nil || c.Compact != (component == KubeControllerManager) {
 		return nil
 	}
 	w := c.Workloads[c.Workload(ControllerManager)]

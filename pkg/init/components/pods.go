@@ -48,6 +48,8 @@ type pod struct {
 	probe probe
 	root  bool
 	env   []corev1.EnvVar
+	// extra are arguments like those of the Workload, which they precede.
+	extra []string
 	// before are containers that end before the component starts.
 	before []corev1.Container
 }
@@ -241,7 +243,7 @@ func podSecurity(p pod) *corev1.PodSecurityContext {
 // deployment returns the Deployment of a component.
 func (c *Config) deployment(p pod) *appsv1.Deployment {
 	w := c.Workloads[p.name]
-	p.command = mergeArgs(p.command, w.ExtraArgs)
+	p.command = mergeArgs(p.command, slices.Concat(p.extra, w.ExtraArgs))
 	if p.env == nil {
 		p.env = []corev1.EnvVar{podField("POD_IP", "status.podIP")}
 	}

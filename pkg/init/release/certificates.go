@@ -50,11 +50,13 @@ type Release struct {
 	Namespace, Domain string
 	// SystemNamespace of the control plane in its own API.
 	SystemNamespace string
+	// Compact reports whether one workload runs the roles of Karmada.
+	Compact bool
 }
 
 // naming returns what knows the names of the objects of the release.
 func (r *Release) naming() *components.Config {
-	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: components.ReleaseNames(r.Name, r.Fixed), SystemNamespace: r.SystemNamespace}
+	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: components.ReleaseNames(r.Name, r.Fixed), SystemNamespace: r.SystemNamespace, Compact: r.Compact}
 }
 
 // Certificates are the settings of the certificates of a release.
@@ -126,6 +128,7 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 // request is what the certificates are made for.
 func (s *Certificates) configuration() *config.Configuration {
 	r := config.New()
+	r.Compact = s.Compact
 	r.APIServer.Namespace, r.Host.Domain, r.SystemNamespace, r.Names = s.Namespace, s.Domain, s.SystemNamespace, components.ReleaseNames(s.Name, s.Fixed)
 	r.Certificates = config.Certificates{ExternalDNS: s.Hosts, Validity: metav1.Duration{Duration: s.Validity}, Servers: s.Servers, Early: early}
 	if r.Etcd.Replicas = s.EtcdReplicas; s.EtcdReplicas == 0 {

@@ -177,6 +177,18 @@ func config(release string) *components.Config {
 	return c
 }
 
+// compact is a release with one workload for all roles.
+func compact(c *components.Config) {
+	c.Compact = true
+	change(c, components.AllInOne, func(w *components.Workload) { w.DisruptionBudget = c.Workloads[components.ControllerManager].DisruptionBudget })
+	for _, name := range components.CompactParts() {
+		change(c, name, func(w *components.Workload) { w.DisruptionBudget = nil })
+	}
+	change(c, components.AllInOne, func(w *components.Workload) {
+		w.Image = strings.Replace(w.Image, components.AllInOne, components.ControllerManager, 1)
+	})
+}
+
 // change changes a workload of a Config.
 func change(c *components.Config, name string, by func(*components.Workload)) {
 	w := c.Workloads[name]
@@ -191,9 +203,13 @@ func objects(t *testing.T, c *components.Config, optional ...string) map[string]
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := append(components.DisruptionBudgets(c), components.APIServerService(c), apiServer, components.AggregatedHostService(c), components.AggregatedDeployment(c),
-		components.KubeControllerManagerService(c), components.KubeControllerManagerDeployment(c), components.SchedulerDeployment(c),
-		components.ControllerManagerDeployment(c), components.WebhookService(c), components.WebhookDeployment(c))
+	list := append(components.DisruptionBudgets(c), components.APIServerService(c), apiServer, components.AggregatedHostService(c),
+		components.KubeControllerManagerService(c), components.KubeControllerManagerDeployment(c), components.WebhookService(c))
+	if c.Compact {
+		list = append(list, components.AllInOneDeployment(c))
+	} else {
+		list = append(list, components.AggregatedDeployment(c), components.SchedulerDeployment(c), components.ControllerManagerDeployment(c), components.WebhookDeployment(c))
+	}
 	if !c.Etcd.External() {
 		etcd, err := components.EtcdStatefulSet(c)
 		if err != nil {
@@ -336,6 +352,9 @@ func all(c *components.Config) {
 			}
 		})
 	}
+	if !c.Compact {
+		change(c, components.AllInOne, func(w *components.Workload) { w.DisruptionBudget = nil })
+	}
 	change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
 	change(c, components.EstimatorWorkload("m1"), func(w *components.Workload) { w.Replicas = 3 })
 	change(c, components.Scheduler, func(w *components.Workload) {
@@ -381,16 +400,28 @@ func TestChart_HasTheObjectsOfTheInstaller(t *testing.T) {
 		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}", func(c *components.Config) {
 			c.Etcd = components.EtcdConfig{ExternalServers: "https://a:2379", KeyPrefix: "/registry/karmada"}
 		}, nil},
+		"compact":         {"karmada", "compact: true", compact, nil},
+		"compact, beside": {"try", strings.Replace(allValues, ", v: 5", "", 1) + "compact: true\nallInOne: {replicaCount: 2, extraCommandArgs: {webhook.tls-min-version: VersionTLS13, v: 3}}\n", func(c *components.Config) {
+			all(c)
+			compact(c)
+			change(c, components.AllInOne, func(w *components.Workload) {
+				w.Replicas, w.ExtraArgs = 2, []string{"--v=3", "--webhook.tls-min-version=VersionTLS13"}
+			})
+		}, addons},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := render(t, tc.release, tc.values, false)
 			c := config(tc.release)
 			tc.set(c)
 			version := "latest"
-			if name == "all settings" {
+			if strings.Contains(tc.values, "karmadaImageVersion: v9") {
 				version = "v9"
 			}
-			args := got["Deployment/"+tc.release+"-controller-manager"]["spec"].(object)["template"].(object)["spec"].(object)["initContainers"].([]any)[0].(object)["command"].([]any)
+			waits := "-controller-manager"
+			if c.Compact {
+				waits = "-kube-controller-manager"
+			}
+			args := got["Deployment/"+tc.release+waits]["spec"].(object)["template"].(object)["spec"].(object)["initContainers"].([]any)[0].(object)["command"].([]any)
 			c.Await = &components.Await{Version: version, Settings: strings.TrimPrefix(args[len(args)-1].(string), "--settings=")}
 			want := objects(t, c, tc.optional...)
 			for key, o := range want {
@@ -469,7 +500,7 @@ func TestComponent_UsesExistingSecrets(t *testing.T) {
 func TestNetworkPolicies_NameThePortsOfTheirPods(t *testing.T) {
 	for name, values := range map[string]string{
 		"host": allValuesOfOne, "agent": `{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}}`,
-		"component": "installMode: component" + allValuesOfOne, "external etcd": bases()[2],
+		"component": "installMode: component" + allValuesOfOne, "external etcd": bases()[2], "compact": allValuesOfOne + "compact: true\n",
 	} {
 		objects, err := tryRender("try", values, false, "networkPolicy.enabled=true", "networkPolicy.metricsFrom[0].podSelector.matchLabels.a=b")
 		if err != nil {

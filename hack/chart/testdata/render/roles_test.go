@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -196,7 +197,7 @@ func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- addons("try").WriteAddons(ctx, controlPlane.Config) }()
+	go func() { done <- addons("try").WriteAddons(ctx, controlPlane.Config, io.Discard, time.Now) }()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		return errors.Join(cp.Get(ctx, client.ObjectKeyFromObject(api), api), cp.Get(ctx, client.ObjectKeyFromObject(service), service))
 	})

@@ -128,6 +128,7 @@ agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server:
 		`{networkPolicy: {enabled: true}, etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}}`,
 		"installMode: component" + allValuesOfOne,
 		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}}`,
+		`{compact: true}`,
 	}
 }
 
