@@ -72,10 +72,8 @@ func planRemoval(ctx context.Context, host kubernetes.Interface, namespace strin
 		return nil, err
 	}
 	f := &finder{host: host, namespace: namespace}
-	for _, find := range []func(context.Context) error{f.findDeployments, f.findStatefulSets, f.findServices, f.findSecrets, f.findClaims} {
-		if err := find(ctx); err != nil {
-			return nil, err
-		}
+	if err := f.findObjects(ctx); err != nil {
+		return nil, err
 	}
 	if o.Data {
 		if err := f.findData(ctx); err != nil {
@@ -83,9 +81,7 @@ func planRemoval(ctx context.Context, host kubernetes.Interface, namespace strin
 		}
 	}
 	if o.Namespace {
-		f.add(fmt.Sprintf("delete Namespace %q", namespace), func(ctx context.Context) error {
-			return host.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
-		})
+		f.remove("Namespace", namespace, host.CoreV1().Namespaces().Delete)
 	}
 	if err := f.findNodes(ctx); err != nil {
 		return nil, err

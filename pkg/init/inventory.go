@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,75 +29,50 @@ func (f *finder) add(text string, do func(context.Context) error) {
 	f.steps = append(f.steps, removalStep{text, do})
 }
 
-// withPods removes an object together with its pods, which then can be waited for.
-func withPods() metav1.DeleteOptions {
-	return metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+// remove adds the deletion of an object, with its pods if it has any, which then can be waited for.
+func (f *finder) remove(text, name string, del func(context.Context, string, metav1.DeleteOptions) error) {
+	f.add(fmt.Sprintf("delete %s %q", text, name), func(ctx context.Context) error {
+		return del(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	})
 }
 
-func (f *finder) findDeployments(ctx context.Context) error {
-	c := f.host.AppsV1().Deployments(f.namespace)
-	list, err := c.List(ctx, components.Installed())
-	if err != nil {
-		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
+// findObjects finds the objects with the label, those first that use the others. Claims of etcd are not removed: data is not unless
+// that was requested.
+func (f *finder) findObjects(ctx context.Context) error {
+	apps, core, installed := f.host.AppsV1(), f.host.CoreV1(), components.Installed()
+	deployments, err := apps.Deployments(f.namespace).List(ctx, installed)
+	sets, errSets := apps.StatefulSets(f.namespace).List(ctx, installed)
+	services, errServices := core.Services(f.namespace).List(ctx, installed)
+	secrets, errSecrets := core.Secrets(f.namespace).List(ctx, installed)
+	claims, errClaims := core.PersistentVolumeClaims(f.namespace).List(ctx, installed)
+	if err := errors.Join(err, errSets, errServices, errSecrets, hostcluster.ConnectionError(errClaims)); err != nil {
+		return fmt.Errorf("listing the objects of the control plane: %w", err)
 	}
-	for _, d := range list.Items {
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
 		if pod := &d.Spec.Template.Spec; (d.Name == components.ControllerManager || d.Name == components.AllInOne) && len(pod.Containers) > 0 {
 			f.purge.Image, f.purge.PullPolicy, f.purge.PullSecrets = pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy, pod.ImagePullSecrets
 		}
-		f.add(fmt.Sprintf("delete deployment %q", d.Name), func(ctx context.Context) error { return c.Delete(ctx, d.Name, withPods()) })
+		f.remove("deployment", d.Name, apps.Deployments(f.namespace).Delete)
 	}
-	return nil
-}
-
-func (f *finder) findStatefulSets(ctx context.Context) error {
-	c := f.host.AppsV1().StatefulSets(f.namespace)
-	list, err := c.List(ctx, components.Installed())
-	if err != nil {
-		return fmt.Errorf("listing the StatefulSets of the control plane: %w", err)
-	}
-	for _, s := range list.Items {
-		for _, v := range s.Spec.Template.Spec.Volumes {
+	for i := range sets.Items {
+		for _, v := range sets.Items[i].Spec.Template.Spec.Volumes {
 			if v.HostPath != nil {
 				f.purge.Path = v.HostPath.Path
 			}
 		}
-		f.add(fmt.Sprintf("delete StatefulSet: %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, withPods()) })
+		f.remove("StatefulSet:", sets.Items[i].Name, apps.StatefulSets(f.namespace).Delete)
 	}
-	return nil
-}
-
-func (f *finder) findServices(ctx context.Context) error {
-	c := f.host.CoreV1().Services(f.namespace)
-	list, err := c.List(ctx, components.Installed())
-	if err != nil {
-		return fmt.Errorf("listing the Services of the control plane: %w", err)
+	for i := range services.Items {
+		f.remove("Service", services.Items[i].Name, core.Services(f.namespace).Delete)
 	}
-	for _, s := range list.Items {
-		f.add(fmt.Sprintf("delete Service %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, metav1.DeleteOptions{}) })
+	for i := range secrets.Items {
+		f.remove("Secrets", secrets.Items[i].Name, core.Secrets(f.namespace).Delete)
 	}
-	return nil
-}
-
-func (f *finder) findSecrets(ctx context.Context) error {
-	c := f.host.CoreV1().Secrets(f.namespace)
-	list, err := c.List(ctx, components.Installed())
-	if err != nil {
-		return fmt.Errorf("listing the Secrets of the control plane: %w", err)
-	}
-	for _, s := range list.Items {
-		f.add(fmt.Sprintf("delete Secrets %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, metav1.DeleteOptions{}) })
-	}
-	return nil
-}
-
-// findClaims finds the claims of etcd: data is not removed unless that was requested.
-func (f *finder) findClaims(ctx context.Context) error {
-	list, err := f.host.CoreV1().PersistentVolumeClaims(f.namespace).List(ctx, components.Installed())
-	if err != nil {
-		return hostcluster.ConnectionError(err)
-	}
-	for _, c := range list.Items {
-		f.claims = append(f.claims, c.Name)
+	if errClaims == nil {
+		for i := range claims.Items {
+			f.claims = append(f.claims, claims.Items[i].Name)
+		}
 	}
 	return nil
 }

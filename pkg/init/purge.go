@@ -25,9 +25,7 @@ const purgeLimit = 2 * time.Minute
 func (f *finder) findData(ctx context.Context) error {
 	claims := f.host.CoreV1().PersistentVolumeClaims(f.namespace)
 	for _, name := range f.claims {
-		f.add(fmt.Sprintf("delete PersistentVolumeClaim %q", name), func(ctx context.Context) error {
-			return claims.Delete(ctx, name, metav1.DeleteOptions{})
-		})
+		f.remove("PersistentVolumeClaim", name, claims.Delete)
 	}
 	switch {
 	case f.purge.Path == "" && len(f.claims) == 0:
