@@ -58,8 +58,24 @@ type Facts struct {
 	Certificates map[string][]byte
 	// Etcd of the installation in the namespace, or nil.
 	Etcd *appsv1.StatefulSet
-	// AllInOne reports whether the installation in the namespace runs the roles of Karmada in one Deployment.
-	AllInOne bool
+	// Deployments in the namespace.
+	Deployments []appsv1.Deployment
+}
+
+// Obsolete returns the names of the Deployments of the layout that a configuration does not have.
+func (f *Facts) Obsolete(c *config.Configuration) []string {
+	var out []string
+	for _, workload := range append(components.CompactParts(), components.AllInOne) {
+		if !c.Installs(workload) && f.Runs(workload) {
+			out = append(out, workload)
+		}
+	}
+	return out
+}
+
+// Runs reports whether there is a Deployment with a name in the namespace.
+func (f *Facts) Runs(workload string) bool {
+	return slices.ContainsFunc(f.Deployments, func(d appsv1.Deployment) bool { return d.Name == workload })
 }
 
 // Selects reports whether a Service of the same name is there, and leads to other pods.
@@ -176,8 +192,10 @@ func (f *Facts) readNamespace(ctx context.Context, host kubernetes.Interface, na
 	if err := ConnectionError(err); err != nil {
 		return err
 	}
-	_, err = host.AppsV1().Deployments(name).Get(ctx, components.AllInOne, metav1.GetOptions{})
-	f.AllInOne = err == nil
+	deployments, err := host.AppsV1().Deployments(name).List(ctx, metav1.ListOptions{})
+	if err == nil {
+		f.Deployments = deployments.Items
+	}
 	if err := ConnectionError(err); err != nil {
 		return err
 	}

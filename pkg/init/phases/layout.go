@@ -41,18 +41,11 @@ func removeOtherLayout(ctx context.Context, s *State, _ Phase) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var removed []string
-	for _, workload := range append(components.CompactParts(), components.AllInOne) {
-		if s.Config.Installs(workload) {
-			continue
-		}
+	removed := s.Facts.Obsolete(s.Config)
+	for _, workload := range removed {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Name(workload)}}
-		err := s.Host.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
+		if err := s.Host.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 			return "", fmt.Errorf("deleting Deployment %s: %w", client.ObjectKeyFromObject(d), err)
-		}
-		if err == nil {
-			removed = append(removed, workload)
 		}
 	}
 	if len(removed) == 0 {

@@ -38,16 +38,18 @@ func TestLayout(t *testing.T) {
 			if err := host.Create(t.Context(), others); err != nil {
 				t.Fatal(err)
 			}
-			ran := false
+			ran, facts := false, &hostcluster.Facts{}
 			for _, workload := range tc.have {
 				ran = ran || workload == components.AllInOne
-				if err := host.Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.APIServer.Namespace, Name: workload}}); err != nil {
+				d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.APIServer.Namespace, Name: workload}}
+				facts.Deployments = append(facts.Deployments, *d)
+				if err := host.Create(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
 			}
 			cp := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
 			in := &Inputs{Config: &components.Config{Namespace: c.APIServer.Namespace, Compact: c.Compact}, AllInOneRuns: ran}
-			s := &State{Config: &c, Host: host, Given: in, Outcome: &Outcome{}, Connect: func(context.Context) (client.Client, error) { return cp, nil }}
+			s := &State{Config: &c, Host: host, Facts: facts, Given: in, Outcome: &Outcome{}, Connect: func(context.Context) (client.Client, error) { return cp, nil }}
 			objects, err := rbacObjects(in)
 			if err != nil {
 				t.Fatal(err)

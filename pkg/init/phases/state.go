@@ -108,7 +108,7 @@ func (s *State) Inputs() (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs, AllInOneRuns: s.Facts.AllInOne}, nil
+	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs, AllInOneRuns: s.Facts.Runs(components.AllInOne)}, nil
 }
 
 // ControlPlaneConfig returns how the new control plane is reached.

@@ -58,7 +58,7 @@ func (c hostChecks) checkNodePort(context.Context) ([]string, error) {
 }
 
 // checkNamespace finds objects of others with the names of the control plane's.
-func (c hostChecks) checkNamespace(ctx context.Context) ([]string, error) {
+func (c hostChecks) checkNamespace(context.Context) ([]string, error) {
 	ns := c.Facts.Namespace
 	if ns == nil {
 		return nil, nil
@@ -72,12 +72,8 @@ func (c hostChecks) checkNamespace(ctx context.Context) ([]string, error) {
 			out = append(out, fmt.Sprintf("%s %s/%s is there already and was not made by init: choose another --namespace, or remove it", kind, ns.Name, m.Name))
 		}
 	}
-	deployments, err := c.Host.AppsV1().Deployments(ns.Name).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, hostcluster.ConnectionError(err)
-	}
-	for i := range deployments.Items {
-		if d := &deployments.Items[i]; slices.Contains(components.WorkloadNames(), d.Name) {
+	for i := range c.Facts.Deployments {
+		if d := &c.Facts.Deployments[i]; slices.Contains(components.WorkloadNames(), d.Name) {
 			check("Deployment", &d.ObjectMeta)
 		}
 	}

@@ -34,6 +34,9 @@ func (p permissions) wanted() []permission {
 		{group: "apps", resource: "deployments", verbs: append([]string{"list"}, write...)},
 		{resource: "pods", verbs: []string{"list"}},
 	}
+	if len(p.Facts.Obsolete(p.Config)) > 0 {
+		out = append(out, permission{group: "apps", resource: "deployments", verbs: []string{"delete"}})
+	}
 	if !p.Config.Etcd.External.Used() {
 		out = append(out, permission{group: "apps", resource: "statefulsets", verbs: append([]string{"list"}, write...)})
 		if p.Config.Etcd.OnNode() && len(p.Config.Etcd.NodeLabels) == 0 {

@@ -84,6 +84,10 @@ func etcdSet(namespace string, change func(*appsv1.StatefulSet)) *appsv1.Statefu
 	return s
 }
 
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: name, Labels: map[string]string{components.BootstrapLabel: components.AppDefaults}}}
+}
+
 func namespace(name string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid-" + "x"}}
 }
@@ -114,6 +118,8 @@ func TestPreflight(t *testing.T) {
 		"a port that is taken":         {objects: []runtime.Object{&ready, service("a", "b", 32443)}, want: "nodePort of karmada apiserver 32443 already exist: Service a/b has it; choose another with --port"},
 		"a port that is ours":          {objects: []runtime.Object{&ready, service(config.DefaultNamespace, "karmada-apiserver", 32443)}},
 		"too few permissions":          {denied: []string{"create secrets", "patch secrets"}, objects: []runtime.Object{&ready}, want: "may not create, patch secrets"},
+		"removal of another layout":    {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, want: "may not delete deployments"},
+		"removal with no need":         {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, change: func(o *config.Configuration) { o.Compact = true }},
 		"labelling with no need":       {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Etcd.StorageMode = "emptyDir" }},
 		"no node":                      {want: "failed to find a healthy node for karmada-etcd"},
 		"a namespace that ends":        {objects: []runtime.Object{&ready, deleted}, want: "is being deleted"},
