@@ -27,9 +27,13 @@ func manifests(s *phases.State) ([]write.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	chosen, err := phases.Chosen(s.Config)
+	if err != nil {
+		return nil, err
+	}
 	var out []write.Manifest
 	for _, cluster := range []string{exportHost, exportControlPlane} {
-		for _, p := range phases.Chosen(s.Config) {
+		for _, p := range chosen {
 			objects, err := p.Host(in)
 			if cluster == exportControlPlane {
 				objects, err = p.ControlPlane(in)

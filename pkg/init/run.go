@@ -66,6 +66,10 @@ func (r *Result) Changed() bool { return r.FilesChanged || r.Changes.Changed() }
 // Run makes sure that the requested control plane is installed and works. When it is interrupted, or fails, it can be
 // run again.
 func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) {
+	chosen, err := phases.Chosen(r)
+	if err != nil {
+		return nil, err
+	}
 	s, err := newState(ctx, d, r)
 	if err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go s.Tracker.Run(ctx)
-	if err := phases.Run(ctx, s, phases.Chosen(r)); err != nil {
+	if err := phases.Run(ctx, s, chosen); err != nil {
 		return nil, err
 	}
 	out := &Result{

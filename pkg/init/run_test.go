@@ -2,6 +2,7 @@ package installer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,7 +18,11 @@ func TestChosen(t *testing.T) {
 		if err := o.Complete(nil, "karmadactl", phases.Names()); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range phases.Chosen(&o) {
+		chosen, err := phases.Chosen(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range chosen {
 			out = append(out, p.Name)
 		}
 		return out
@@ -27,6 +32,11 @@ func TestChosen(t *testing.T) {
 	}
 	if got := names(func(o *config.Configuration) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-2 || slices.Contains(got, "preflight") {
 		t.Errorf("got %v", got)
+	}
+	o := config.New()
+	o.Phases.Only = []string{phases.AllInOne}
+	if _, err := phases.Chosen(&o); err == nil || !strings.Contains(err.Error(), `the phase "all-in-one" installs karmada-all-in-one, which this configuration does not have`) {
+		t.Errorf("got %v", err)
 	}
 	compact := names(func(o *config.Configuration) { o.Compact = true })
 	for _, name := range []string{phases.Aggregated, phases.Webhook, phases.Scheduler, phases.ControllerManager} {

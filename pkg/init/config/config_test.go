@@ -202,6 +202,26 @@ func TestArgs(t *testing.T) {
 	}
 }
 
+func FuzzArgs(f *testing.F) {
+	for _, text := range []string{"--a=1,2,--b", "--f=", `"--g=""q"",r"`, "--a=--b,=,--c"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var args Args
+		if args.Set(text) != nil {
+			return
+		}
+		if diff := cmp.Diff(args, ArgsOf(args.Strings()...)); diff != "" {
+			t.Error(diff)
+		}
+		for _, arg := range args.Strings() {
+			if !strings.HasPrefix(arg, "--") {
+				t.Errorf("%q of %q", arg, text)
+			}
+		}
+	})
+}
+
 // Flags that are given precede the file, those that are not do not, and arguments are merged by their names.
 func TestComplete_FlagsPrecedeTheFile(t *testing.T) {
 	c := New()

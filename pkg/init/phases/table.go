@@ -164,9 +164,19 @@ func Names() []string {
 	return out
 }
 
-// Chosen returns the phases that are to run.
-func Chosen(c *config.Configuration) []Phase {
-	return slices.DeleteFunc(All(), func(p Phase) bool { return !c.Runs(p.Name) || p.Workload != "" && !c.Installs(p.Workload) })
+// Chosen returns the phases that are to run. That one was chosen by its name whose workload the configuration does not install is an
+// error.
+func Chosen(c *config.Configuration) ([]Phase, error) {
+	var out []Phase
+	for _, p := range All() {
+		switch installed := p.Workload == "" || c.Installs(p.Workload); {
+		case c.Runs(p.Name) && installed:
+			out = append(out, p)
+		case slices.Contains(c.Phases.Only, p.Name):
+			return nil, fmt.Errorf("the phase %q installs %s, which this configuration does not have (see --compact and --external-etcd-servers)", p.Name, p.Workload)
+		}
+	}
+	return out, nil
 }
 
 // deployment returns the objects of a part with a Deployment and Services.
