@@ -180,7 +180,9 @@ func config(release string) *components.Config {
 // compact is a release with one workload for all roles.
 func compact(c *components.Config) {
 	c.Compact = true
-	change(c, components.AllInOne, func(w *components.Workload) { w.DisruptionBudget = c.Workloads[components.ControllerManager].DisruptionBudget })
+	change(c, components.AllInOne, func(w *components.Workload) {
+		w.DisruptionBudget = c.Workloads[components.ControllerManager].DisruptionBudget
+	})
 	for _, name := range components.CompactParts() {
 		change(c, name, func(w *components.Workload) { w.DisruptionBudget = nil })
 	}
@@ -400,7 +402,7 @@ func TestChart_HasTheObjectsOfTheInstaller(t *testing.T) {
 		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}", func(c *components.Config) {
 			c.Etcd = components.EtcdConfig{ExternalServers: "https://a:2379", KeyPrefix: "/registry/karmada"}
 		}, nil},
-		"compact":         {"karmada", "compact: true", compact, nil},
+		"compact": {"karmada", "compact: true", compact, nil},
 		"compact, beside": {"try", strings.Replace(allValues, ", v: 5", "", 1) + "compact: true\nallInOne: {replicaCount: 2, extraCommandArgs: {webhook.tls-min-version: VersionTLS13, v: 3}}\n", func(c *components.Config) {
 			all(c)
 			compact(c)
