@@ -58,6 +58,12 @@ certs: {auto: {hosts: [localhost, %s]}}
 	if accepted, silence := w.stop(); silence > 5*time.Second || len(accepted) == 0 {
 		t.Errorf("an upgrade of two replicas stopped %d writes for %s", len(accepted), silence)
 	}
+	// One Deployment for all roles, and back.
+	s.does(t, helm("upgrade", chart+" -f values.yaml --set compact=true"+wait), "STATUS: deployed")
+	s.does(t, "kubectl --kubeconfig try.yaml annotate propagationpolicy p layout=compact")
+	if pods := s.does(t, host+"get pods --field-selector=status.phase=Running -o name"); !strings.Contains(pods, "try-all-in-one-") {
+		t.Errorf("compact has the pods\n%s", pods)
+	}
 	s.does(t, helm("rollback", "1"+wait))
 	s.does(t, "kubectl --kubeconfig try.yaml get propagationpolicy p")
 
