@@ -314,6 +314,7 @@ func renewAfter(data map[string][]byte) time.Time {
 // Remove deletes the Secrets of a release that was uninstalled, also those of servers that it had before.
 func (s *Certificates) Remove(ctx context.Context, host client.Client) error {
 	all := *s
+	all.Compact = true // it was, in another revision
 	all.Servers = append(slices.Clone(s.Servers), components.MetricsAdapter, components.Search)
 	objects, err := all.secrets(&credentials.Credentials{Data: map[string][]byte{}})
 	if err != nil {

@@ -141,7 +141,12 @@ func TestCertificates_AreMadeKeptRenewedAndRemoved(t *testing.T) {
 			t.Errorf("after %s they are due at %s, want %s", tc.after, got, want)
 		}
 	}
-	if err := settings().Remove(t.Context(), c); err != nil {
+	compact := settings()
+	compact.Compact = true
+	if err := compact.Write(t.Context(), c, at(0)); err != nil || !slices.Contains(secretNames(t, c), "try-all-in-one-config") {
+		t.Fatalf("%v, in %v", err, secretNames(t, c))
+	}
+	if err := settings().Remove(t.Context(), c); err != nil { // that of another revision goes, too
 		t.Fatal(err)
 	}
 	if left := secretNames(t, c); len(left) > 0 {
