@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -193,7 +192,7 @@ func (p *planner) setServerCertificate(ctx context.Context, workload string) err
 			return err
 		}
 	}
-	store := pki.Store{Storage: storage(p.cfg.Certificates), Now: p.deps.Now}
+	store := pki.Store{Storage: credentials.Present(p.cfg.Certificates), Now: p.deps.Now}
 	ca, err := store.CA("ca", pki.CAConfig{CommonName: "karmada"})
 	if err != nil {
 		return fmt.Errorf("reading the authority of the control plane: %w", err)
@@ -207,21 +206,6 @@ func (p *planner) setServerCertificate(ctx context.Context, workload string) err
 	if p.pki != "" {
 		return p.keepCertificate(workload)
 	}
-	return nil
-}
-
-// storage is a pki.Storage in which empty entries do not exist.
-type storage map[string][]byte
-
-func (s storage) Read(name string) ([]byte, error) {
-	if len(s[name]) == 0 {
-		return nil, fs.ErrNotExist
-	}
-	return s[name], nil
-}
-
-func (s storage) Write(name string, data []byte, _ bool) error {
-	s[name] = data
 	return nil
 }
 

@@ -71,7 +71,7 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 	if err := takeFiles(r, c.Data); err != nil {
 		return nil, err
 	}
-	store := pki.Store{Storage: present(c.Data), Now: now, Early: r.Certificates.Early}
+	store := pki.Store{Storage: Present(c.Data), Now: now, Early: r.Certificates.Early}
 	pairs := map[string]pki.Pair{}
 	algorithm := r.Certificates.Algorithm()
 	for _, signer := range authorities(r, a) {
@@ -103,17 +103,19 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 	return c, c.makeKubeconfigs(r, pairs, a)
 }
 
-// present is a Storage in which empty entries do not exist.
-type present map[string][]byte
+// Present is a pki.Storage in which empty entries do not exist.
+type Present map[string][]byte
 
-func (p present) Read(name string) ([]byte, error) {
+// Read implements pki.Storage.
+func (p Present) Read(name string) ([]byte, error) {
 	if len(p[name]) == 0 {
 		return nil, fs.ErrNotExist
 	}
 	return p[name], nil
 }
 
-func (p present) Write(name string, data []byte, _ bool) error {
+// Write implements pki.Storage.
+func (p Present) Write(name string, data []byte, _ bool) error {
 	p[name] = data
 	return nil
 }

@@ -47,11 +47,7 @@ func definitions(in *Inputs) ([]client.Object, error) {
 
 // awaitCRDs waits until the APIs of the federation are established.
 func awaitCRDs(ctx context.Context, s *State, p Phase) (string, error) {
-	cp, err := s.ControlPlane(ctx)
-	if err != nil {
-		return "", err
-	}
-	in, err := s.Inputs()
+	cp, in, err := s.controlPlaneAndInputs(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -213,11 +213,7 @@ const checkLimit = 30 * time.Second
 
 // awaitPolicy verifies that the API server reaches the webhooks and accepts a policy.
 func awaitPolicy(ctx context.Context, s *State, p Phase) (string, error) {
-	cp, err := s.ControlPlane(ctx)
-	if err != nil {
-		return "", err
-	}
-	in, err := s.Inputs()
+	cp, in, err := s.controlPlaneAndInputs(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -143,6 +143,16 @@ func (s *State) ControlPlane(ctx context.Context) (client.Client, error) {
 	return s.controlPlane, nil
 }
 
+// controlPlaneAndInputs returns a client of the control plane, and what the objects of the phases are made of.
+func (s *State) controlPlaneAndInputs(ctx context.Context) (client.Client, *Inputs, error) {
+	in, err := s.Inputs()
+	if err != nil {
+		return nil, nil, err
+	}
+	cp, err := s.ControlPlane(ctx)
+	return cp, in, err
+}
+
 // apply writes objects that are not as wanted, namespaces before what is in them.
 func (s *State) apply(ctx context.Context, to client.Client, objects []client.Object) (ssa.ChangeSet, error) {
 	n := slices.IndexFunc(objects, func(o client.Object) bool { _, ok := o.(*corev1.Namespace); return !ok })

@@ -219,3 +219,29 @@ func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
 		}
 	}
 }
+
+// The Jobs of hooks change nothing but the objects of their release.
+func TestRoles_NameTheirObjects(t *testing.T) {
+	roles := 0
+	for key, o := range render(t, "try", allValuesOfOne, true) {
+		if !strings.HasPrefix(key, "Role/") {
+			continue
+		}
+		roles++
+		for _, rule := range o["rules"].([]any) {
+			rule := rule.(object)
+			named, _ := rule["resourceNames"].([]any)
+			for _, name := range named {
+				if !strings.HasPrefix(fmt.Sprint(name), "try-") {
+					t.Errorf("%s: %v is not of the release", key, name)
+				}
+			}
+			if len(named) == 0 {
+				t.Errorf("%s: the rule names no object: %v", key, rule)
+			}
+		}
+	}
+	if roles == 0 {
+		t.Error("there is no Role")
+	}
+}
