@@ -16,6 +16,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
@@ -91,6 +92,23 @@ func ParseCert(data []byte) (*x509.Certificate, error) {
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// BundleContains reports whether the first certificate of PEM data is in a bundle, PEM. The first certificate of a bundle is that of the
+// authority that signs; the others verify what it or another authority signed before.
+func BundleContains(bundle, data []byte) bool {
+	first, err := ParseCert(data)
+	if err != nil {
+		return false
+	}
+	all, err := cert.ParseCertsPEM(bundle)
+	return err == nil && slices.ContainsFunc(all, first.Equal)
+}
+
+// SameSigner reports whether the first certificates of two bundles, PEM, are the same.
+func SameSigner(a, b []byte) bool {
+	first, err := ParseCert(a)
+	return err == nil && BundleContains(EncodeCert(first), b)
 }
 
 // ParseKey returns the first private key of PEM data: EC, PKCS#1 or PKCS#8.

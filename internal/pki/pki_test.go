@@ -226,6 +226,48 @@ func TestRenewReason_NotBeforeTheAuthorityEndsToo(t *testing.T) {
 	}
 }
 
+func TestBundleContainsAndSameSigner(t *testing.T) {
+	a, b := newCA(t, "a"), newCA(t, "b")
+	bundle := slices.Concat(a.CertPEM(), b.CertPEM())
+	for name, tc := range map[string]struct {
+		bundle, data    []byte
+		contained, same bool
+	}{
+		"the first":          {bundle, a.CertPEM(), true, true},
+		"another text":       {bundle, append([]byte("text\n"), a.CertPEM()...), true, true},
+		"the second":         {bundle, b.CertPEM(), true, false},
+		"the other way":      {a.CertPEM(), bundle, true, true},
+		"in another order":   {bundle, slices.Concat(b.CertPEM(), a.CertPEM()), true, false},
+		"another":            {b.CertPEM(), bundle, false, false},
+		"no certificate":     {bundle, nil, false, false},
+		"no bundle":          {[]byte("x"), a.CertPEM(), false, false},
+		"neither, but equal": {[]byte("x"), []byte("x"), false, false},
+	} {
+		if contained, same := BundleContains(tc.bundle, tc.data), SameSigner(tc.bundle, tc.data); contained != tc.contained || same != tc.same {
+			t.Errorf("%s: contained %t, the same %t", name, contained, same)
+		}
+	}
+}
+
+func TestStore_KeepsBundles(t *testing.T) {
+	old, next := newCA(t, "ca"), newCA(t, "ca")
+	keyPEM, err := next.KeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := slices.Concat(next.CertPEM(), old.CertPEM())
+	stored := memory{"ca.crt": bundle, "ca.key": keyPEM}
+	store := Store{Storage: stored, Now: func() time.Time { return start }}
+	ca, err := store.CA("ca", CAConfig{CommonName: "ca"})
+	if err != nil || !ca.Cert.Equal(next.Cert) || string(stored["ca.crt"]) != string(bundle) {
+		t.Fatalf("got %v, %v", ca.Cert, err)
+	}
+	leaf, err := store.Leaf("x", LeafConfig{CommonName: "x"}, ca)
+	if err != nil || leaf.Cert.CheckSignatureFrom(next.Cert) != nil {
+		t.Errorf("the first does not sign: %v", err)
+	}
+}
+
 // memory is a Storage in a map.
 type memory map[string][]byte
 

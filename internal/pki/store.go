@@ -24,7 +24,7 @@ type Store struct {
 	Early time.Duration
 }
 
-// CA loads the authority name, or makes it. An existing authority is never replaced, only completed: an expired
+// CA loads the authority name, the first certificate of NAME.crt, or makes it. An existing authority is never replaced, only completed: an expired
 // or damaged one is an error, since everything it signed would stop being trusted.
 func (s Store) CA(name string, cfg CAConfig) (Pair, error) {
 	certPEM, err := s.read(name + ".crt")

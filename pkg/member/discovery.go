@@ -50,7 +50,7 @@ type Discovery struct {
 	Endpoint string
 	// Token is a bootstrap token of it.
 	Token string
-	// Pins are the accepted hashes of its authority, sha256:<hex> each.
+	// Pins are the accepted hashes of its authority, sha256:<hex> each. Of several authorities it needs one, which verifies its server.
 	Pins []string
 	// Unpinned accepts any certificate authority whose signature the token confirms.
 	Unpinned bool
@@ -62,7 +62,7 @@ type Discovery struct {
 type Server struct {
 	// URL of its API server.
 	URL string
-	// CABundle verifies it.
+	// CABundle verifies it, now and when the next of its authorities signs.
 	CABundle []byte
 }
 
@@ -120,15 +120,19 @@ func (d Discovery) find(ctx context.Context, id, secret string, report Reporter)
 	if err != nil {
 		return nil, err
 	}
+	roots := bundle
 	if len(d.Pins) > 0 {
-		// An authority beside the pinned one is not trusted.
-		bundle = pinned(bundle, d.Pins)
+		roots = pinned(bundle, d.Pins)
 	}
-	if len(bundle) == 0 {
+	if len(roots) == 0 {
 		return nil, fmt.Errorf("%w: %s may be the address of another control plane; take the command from \"token create --print-register-command\" of the right one", ErrPin, d.Endpoint)
 	}
-	// A relay of the first response does not have the certificate of the control plane.
-	again, err := d.clusterInfo(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}, id, secret, report)
+	// A relay of the first response does not have the certificate of the control plane. The second one comes from a server that a pinned
+	// authority verifies, so that the other authorities in it, such as the next one, are those of the control plane, too.
+	again, err := d.clusterInfo(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: roots}}, id, secret, report)
+	if errors.Is(err, ErrIdentity) && len(roots) < len(bundle) {
+		return nil, fmt.Errorf("%w; if its authority was renewed, take the command from \"token create --print-register-command\"", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
@@ -84,6 +86,51 @@ func TestDiscover_FindsTheControlPlane(t *testing.T) {
 			server, err := Discover(t.Context(), d, nil)
 			if err != nil || server.URL != "https://"+endpoint || len(server.CABundle) == 0 {
 				t.Errorf("got %v, %v", server, err)
+			}
+		})
+	}
+}
+
+// Of several authorities one is pinned, and it must be that of the server.
+func TestDiscover_SeveralAuthorities(t *testing.T) {
+	next, err := pki.NewCA(pki.CAConfig{CommonName: "next"}, nil, time.Unix(1_900_000_000, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinsOfNext, err := Pins(next.CertPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint, pins := publicServer(t, 0, func(cm *corev1.ConfigMap, ca []byte) {
+		objects, err := registration.Bootstrap("https://control-plane", slices.Concat(next.CertPEM(), ca), nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		cm.Data["kubeconfig"] = objects[0].(*corev1.ConfigMap).Data["kubeconfig"]
+		cm.Data["jws-kubeconfig-"+testID] = sealed(cm.Data["kubeconfig"], testID, testSecret)
+	})
+	for name, tc := range map[string]struct {
+		pins []string
+		is   error
+	}{
+		"that of the server is pinned":   {pins, nil},
+		"both are pinned":                {slices.Concat(pinsOfNext, pins), nil},
+		"the other is pinned":            {pinsOfNext, ErrIdentity},
+		"neither is pinned":              {[]string{"sha256:" + strings.Repeat("a", 64)}, ErrPin},
+		"none, by the word of the token": {nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Discovery{Endpoint: endpoint, Token: testToken, Timeout: 2 * time.Minute, Pins: tc.pins, Unpinned: tc.pins == nil}
+			server, err := Discover(t.Context(), d, nil)
+			if !errors.Is(err, tc.is) {
+				t.Fatalf("got %v", err)
+			}
+			if err != nil {
+				return
+			}
+			if got, err := Pins(server.CABundle); err != nil || !slices.Equal(got, slices.Concat(pinsOfNext, pins)) {
+				t.Errorf("what the control plane trusts is not complete: %v, %v", got, err)
 			}
 		})
 	}

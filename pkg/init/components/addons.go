@@ -100,9 +100,8 @@ func MetricsAdapterHost(c *Config) []client.Object {
 		},
 		ports:  []corev1.ContainerPort{port("server", httpsPort), port("metrics", metricsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		mounts:  []mount{c.addonCertMount(MetricsAdapter)},
-		content: c.Certificates.addon(MetricsAdapter),
-		probe:   probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+		mounts: []mount{c.addonCertMount(MetricsAdapter)},
+		probe:  probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
 	})
 	return []client.Object{service, c.secret(AddonCertSecret(MetricsAdapter), c.Certificates.addon(MetricsAdapter)), deployment}
 }
@@ -118,10 +117,9 @@ func SearchHost(c *Config) []client.Object {
 		name: Search, command: c.storingServer("/bin/karmada-search", servingDir+"/"+AddonCert, servingDir+"/"+AddonKey),
 		ports:  []corev1.ContainerPort{port("server", httpsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		files:   etcdClientFiles(),
-		mounts:  []mount{certificate},
-		content: c.Certificates.addon(Search),
-		probe:   probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/livez", ready: "/readyz"},
+		files:  etcdClientFiles(),
+		mounts: []mount{certificate},
+		probe:  probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/livez", ready: "/readyz"},
 	})
 	return []client.Object{service, c.secret(AddonCertSecret(Search), c.Certificates.addon(Search)), deployment}
 }
@@ -131,12 +129,11 @@ func SearchHost(c *Config) []client.Object {
 func EstimatorHost(c *Config, cluster string) []client.Object {
 	name, secret := EstimatorWorkload(cluster), EstimatorKubeconfigSecret(cluster)
 	file := "/etc/" + secret
-	kubeconfig := c.secret(secret, map[string][]byte{secret: c.Kubeconfigs[name]})
+	content := map[string][]byte{secret: c.Kubeconfigs[name]}
+	kubeconfig := c.secret(secret, content)
 	kubeconfig.Labels[clusterLabel] = cluster
 	certificate := c.secret(AddonCertSecret(name), c.Certificates.addon(name))
 	certificate.Labels[clusterLabel] = cluster
-	content := c.Certificates.addon(name)
-	content[secret] = c.Kubeconfigs[name]
 	service := c.service(name, servicePort("grpc", estimatorPort, estimatorPort))
 	service.Labels[clusterLabel], service.Spec.Selector[clusterLabel] = cluster, cluster
 	deployment := c.deployment(pod{
@@ -157,10 +154,9 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 		labels: map[string]string{clusterLabel: cluster},
 		mounts: []mount{
 			c.addonCertMount(name),
-			{Volume: secretVolume("member-kubeconfig", c.Name(secret), nil), path: file, subPath: secret, readOnly: true},
+			{Volume: secretVolume("member-kubeconfig", c.Name(secret), nil), path: file, subPath: secret, readOnly: true, content: content},
 		},
-		content: content,
-		probe:   probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
+		probe: probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
 	})
 	return []client.Object{kubeconfig, certificate, service, deployment}
 }
@@ -192,7 +188,7 @@ func estimatorClientFiles() []string {
 
 // addonCertMount mounts the certificates of a server that is installed as an addon.
 func (c *Config) addonCertMount(workload string) mount {
-	return mount{Volume: secretVolume("cert", c.Name(AddonCertSecret(workload)), nil), path: pkiDir, readOnly: true}
+	return mount{Volume: secretVolume("cert", c.Name(AddonCertSecret(workload)), nil), path: pkiDir, readOnly: true, content: c.Certificates.addon(workload)}
 }
 
 // AddonServing makes the API server pass requests for the APIs of an addon on to its server at host, under the name of a

@@ -2,7 +2,6 @@ package components
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -45,12 +44,10 @@ func AllInOneDeployment(c *Config) *appsv1.Deployment {
 			fmt.Sprintf("--gc-percent=%d", compactGC),
 			"--v=2",
 		},
-		content: map[string][]byte{},
 	}
 	for _, p := range []pod{aggregated, c.webhookPod(), c.controllerManagerPod(), c.schedulerPod()} {
 		out.command, out.extra = append(out.command, ofRole(p.name, p.command[1:])...), append(out.extra, ofRole(p.name, c.Workloads[p.name].ExtraArgs)...)
 		out.files, out.mounts = append(out.files, p.files...), append(out.mounts, p.mounts...)
-		maps.Copy(out.content, p.content)
 		for _, port := range p.ports {
 			if port.ContainerPort == webhookPort || port.ContainerPort == metricsPort && p.name == Webhook {
 				out.ports = append(out.ports, port)

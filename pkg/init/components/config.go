@@ -32,10 +32,6 @@ func Installed() metav1.ListOptions { return metav1.ListOptions{LabelSelector: B
 // EtcdNodeLabel is on the node whose disk etcd uses.
 const EtcdNodeLabel = "karmada.io/etcd"
 
-// contentHashAnnotation is the annotation of pods with a hash of the Secrets that they
-// mount: it rolls them when those change.
-const contentHashAnnotation = "karmada.io/content-hash"
-
 // Ports of the control plane.
 const (
 	apiServerPort  = 5443

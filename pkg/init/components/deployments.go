@@ -89,7 +89,7 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--v=2",
 	)
 	command = append(command, c.Etcd.prefixArgs()...)
-	mounts := []mount{{Volume: secretVolume("admission", c.Name(admissionSecret), nil), path: admissionDir, readOnly: true}}
+	mounts := []mount{{Volume: secretVolume("admission", c.Name(admissionSecret), nil), path: admissionDir, readOnly: true, content: admission}}
 	if e := c.Encryption; e != nil {
 		command = append(command, "--encryption-provider-config="+encryptionDir+"/"+e.Key)
 		mounts = append(mounts, mount{Volume: secretVolume("encryption", e.Secret, []string{e.Key}), path: encryptionDir, readOnly: true})
@@ -102,9 +102,8 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		name: APIServer, command: command, env: env, ports: []corev1.ContainerPort{port("server", apiServerPort)},
 		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
 			"front-proxy-client.crt", "front-proxy-client.key", ServiceAccountKey+".key"),
-		mounts:  mounts,
-		content: admission,
-		probe:   probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
+		mounts: mounts,
+		probe:  probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
 	}), nil
 }
 
@@ -159,7 +158,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 			"--client-ca-file=" + pkiFile("ca.crt"),
 			"--cluster-cidr=" + pods,
 			"--cluster-name=karmada-apiserver",
-			"--cluster-signing-cert-file=" + pkiFile("ca.crt"),
+			"--cluster-signing-cert-file=" + pkiFile(SigningCA),
 			"--cluster-signing-key-file=" + pkiFile("ca.key"),
 			"--controllers=" + controllers,
 			"--leader-elect=true",
@@ -176,7 +175,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		},
 		ports:      []corev1.ContainerPort{port("server", kcmPort)},
 		kubeconfig: true,
-		files:      []string{"ca.crt", "ca.key", "front-proxy-ca.crt", ServiceAccountKey + ".key"},
+		files:      []string{"ca.crt", "ca.key", SigningCA, "front-proxy-ca.crt", ServiceAccountKey + ".key"},
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: kcmPort, live: "/healthz", ready: "/healthz", liveThreshold: 8},
 	})
 }
@@ -268,8 +267,7 @@ func (c *Config) webhookPod() pod {
 		ports:      []corev1.ContainerPort{port("webhook", webhookPort), port("metrics", metricsPort)},
 		kubeconfig: true,
 		files:      []string{"ca.crt"},
-		mounts:     []mount{{Volume: secretVolume("cert", c.Name(webhookCertSecret), nil), path: servingDir, readOnly: true}},
-		content:    c.Certificates.webhook(),
+		mounts:     []mount{{Volume: secretVolume("cert", c.Name(webhookCertSecret), nil), path: servingDir, readOnly: true, content: c.Certificates.webhook()}},
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},
 	}
 }

@@ -23,14 +23,13 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	w := c.Workloads[Etcd]
 	p := pod{
 		name: Etcd, command: mergeArgs(c.etcdCommand(), w.ExtraArgs),
-		ports:   []corev1.ContainerPort{port("client", etcdClientPort), port("server", etcdPeerPort), port("metrics", etcdProbePort)},
-		content: c.Certificates.etcd(),
-		env:     []corev1.EnvVar{podField("POD_NAME", "metadata.name"), podField("POD_IP", "status.podIP")},
-		probe:   probe{scheme: corev1.URISchemeHTTP, port: etcdProbePort, live: "/livez", ready: "/readyz"},
-		root:    true,
+		ports: []corev1.ContainerPort{port("client", etcdClientPort), port("server", etcdPeerPort), port("metrics", etcdProbePort)},
+		env:   []corev1.EnvVar{podField("POD_NAME", "metadata.name"), podField("POD_IP", "status.podIP")},
+		probe: probe{scheme: corev1.URISchemeHTTP, port: etcdProbePort, live: "/livez", ready: "/readyz"},
+		root:  true,
 		mounts: []mount{{
 			Volume: secretVolume(etcdCertSecret, c.Name(etcdCertSecret), []string{"etcd-ca.crt", "etcd-server.crt", "etcd-server.key"}),
-			path:   pkiDir, readOnly: true,
+			path:   pkiDir, readOnly: true, content: c.Certificates.etcd(),
 		}},
 	}
 	s := &appsv1.StatefulSet{

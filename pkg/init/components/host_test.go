@@ -116,7 +116,7 @@ func TestEstimator_PodsFollowTheirKubeconfig(t *testing.T) {
 		c := sampleAddons()
 		c.Kubeconfigs[EstimatorWorkload("member1")] = []byte(kubeconfig)
 		objects := EstimatorHost(c, "member1")
-		return objects[len(objects)-1].(*appsv1.Deployment).Spec.Template.Annotations[contentHashAnnotation]
+		return objects[len(objects)-1].(*appsv1.Deployment).Spec.Template.Annotations[ContentHashAnnotation]
 	}
 	if hash("a") == hash("b") {
 		t.Error("pods are not replaced when the kubeconfig changes")
@@ -181,9 +181,9 @@ func TestPods_MountOnlyTheKeysTheyNeed(t *testing.T) {
 func TestContentHash_ChangesOnlyForThoseWhoMountWhatChanged(t *testing.T) {
 	hashes := func(c *Config) map[string]string {
 		return map[string]string{
-			APIServer: apiServer(t, c).Spec.Template.Annotations[contentHashAnnotation],
-			Webhook:   WebhookDeployment(c).Spec.Template.Annotations[contentHashAnnotation],
-			Scheduler: SchedulerDeployment(c).Spec.Template.Annotations[contentHashAnnotation],
+			APIServer: apiServer(t, c).Spec.Template.Annotations[ContentHashAnnotation],
+			Webhook:   WebhookDeployment(c).Spec.Template.Annotations[ContentHashAnnotation],
+			Scheduler: SchedulerDeployment(c).Spec.Template.Annotations[ContentHashAnnotation],
 		}
 	}
 	before := hashes(sample())

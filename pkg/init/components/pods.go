@@ -41,9 +41,8 @@ type pod struct {
 	files []string
 	// labels beside app.
 	labels map[string]string
-	// mounts are further volumes, content is the data of the Secrets among them.
-	mounts  []mount
-	content map[string][]byte
+	// mounts are further volumes.
+	mounts []mount
 
 	probe probe
 	root  bool
@@ -60,6 +59,8 @@ type mount struct {
 	readOnly bool
 	// subPath mounts one file of the volume.
 	subPath string
+	// content is the data of a Secret.
+	content map[string][]byte
 }
 
 // probe is how the health of a component is read.
@@ -144,7 +145,7 @@ func (c *Config) annotations(p pod) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[contentHashAnnotation] = c.contentHash(p)
+	out[ContentHashAnnotation] = c.contentHash(p)
 	return out
 }
 
@@ -152,25 +153,25 @@ func (c *Config) annotations(p pod) map[string]string {
 func (c *Config) volumes(p pod) []mount {
 	var out []mount
 	if p.kubeconfig {
-		out = append(out, mount{Volume: secretVolume("karmada-config", c.Name(p.name+"-config"), nil), path: configDir, readOnly: true})
+		out = append(out, mount{Volume: secretVolume("karmada-config", c.Name(p.name+"-config"), nil), path: configDir, readOnly: true, content: map[string][]byte{kubeconfigKey: c.Kubeconfigs[p.name]}})
 	}
 	if len(p.files) > 0 {
-		out = append(out, mount{Volume: secretVolume(certSecret, c.Name(certSecret), p.files), path: pkiDir, readOnly: true})
+		out = append(out, mount{Volume: secretVolume(certSecret, c.Name(certSecret), p.files), path: pkiDir, readOnly: true, content: c.Certificates})
 	}
 	return append(out, p.mounts...)
 }
 
-// contentHash changes with everything that the pod reads from Secrets.
+// contentHash returns the ContentHash of the pods of a component.
 func (c *Config) contentHash(p pod) string {
-	data := map[string][]byte{}
-	for _, key := range p.files {
-		data[key] = c.Certificates[key]
+	var volumes []corev1.Volume
+	secrets := map[string]map[string][]byte{}
+	for _, m := range c.volumes(p) {
+		volumes = append(volumes, m.Volume)
+		if m.Secret != nil {
+			secrets[m.Secret.SecretName] = m.content
+		}
 	}
-	if p.kubeconfig {
-		data[kubeconfigKey] = c.Kubeconfigs[p.name]
-	}
-	maps.Copy(data, p.content)
-	return hash(data, keysOf(data))
+	return ContentHash(cmp.Or(p.container, p.name), SecretFiles(volumes, func(name string) map[string][]byte { return secrets[name] }))
 }
 
 // secretVolume mounts the given keys of a Secret, or all of them.

@@ -26,6 +26,8 @@ const CertSecret = certSecret
 const (
 	// ServiceAccountKey signs the tokens of service accounts.
 	ServiceAccountKey = "service-account"
+	// SigningCA is the file with the first certificate of ca.crt, which may be a bundle: kube-controller-manager signs with one.
+	SigningCA = "signing-ca.crt"
 	// Admin is the certificate of the administrator.
 	Admin = "admin"
 	// EstimatorClient is how the scheduler is known to estimators.
@@ -81,7 +83,7 @@ func (c *Config) secret(name string, data map[string][]byte) *corev1.Secret {
 // Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key.
 type Certificates map[string][]byte
 
-// CABundle is the authority of the servers of the control plane.
+// CABundle has the authority of the servers of the control plane first, and beside it another one while it is replaced.
 func (c Certificates) CABundle() []byte { return c["ca.crt"] }
 
 // etcd returns the data of the Secret of etcd.

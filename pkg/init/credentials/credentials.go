@@ -37,7 +37,7 @@ const masters = "system:masters"
 
 // Credentials are the certificates of a control plane and the kubeconfigs made of them.
 type Credentials struct {
-	// Data are the files NAME.crt and NAME.key.
+	// Data are the files NAME.crt and NAME.key. That of an authority may be a bundle, whose first certificate signs.
 	Data map[string][]byte
 	// Made are the names of files that were not there before or are new.
 	Made []string
@@ -90,6 +90,8 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 	if _, err := store.Key(components.ServiceAccountKey, algorithm); err != nil {
 		return nil, fmt.Errorf("certificate generation failed. %w", err)
 	}
+	c.ca = pairs["ca"]
+	c.Data[components.SigningCA] = c.ca.CertPEM()
 	if r.Etcd.External.Used() {
 		fillExternal(c.Data)
 	}
@@ -99,7 +101,6 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 		}
 	}
 	slices.Sort(c.Made)
-	c.ca = pairs["ca"]
 	return c, c.makeKubeconfigs(r, pairs, a)
 }
 
@@ -129,13 +130,16 @@ func takeFiles(r *config.Configuration, data map[string][]byte) error {
 		if err != nil {
 			return err
 		}
-		if old := data["ca.crt"]; len(old) > 0 && !bytes.Equal(old, given.CertPEM()) {
+		old := data["ca.crt"]
+		if len(old) > 0 && !pki.SameSigner(old, given.CertPEM()) {
 			return fmt.Errorf("the control plane has another authority than ca-cert-file %q: an authority cannot be exchanged; run deinit first, or leave the flag out", c.CACertFile)
 		}
 		if data["ca.key"], err = given.KeyPEM(); err != nil {
 			return err
 		}
-		data["ca.crt"] = given.CertPEM()
+		if len(old) == 0 { // what is there may be a bundle
+			data["ca.crt"] = given.CertPEM()
+		}
 	}
 	x := r.Etcd.External
 	if !x.Used() {

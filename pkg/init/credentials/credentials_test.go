@@ -171,6 +171,58 @@ func TestMake_WithAnAuthorityOfTheUser(t *testing.T) {
 	}
 }
 
+// renewed returns the certificates of c with new authorities, which sign; those that were are trusted.
+func renewed(t *testing.T, c *Credentials) map[string][]byte {
+	t.Helper()
+	next, data := issue(t, config.New(), nil), maps.Clone(c.Data)
+	for _, name := range []string{"ca", "etcd-ca", "front-proxy-ca"} {
+		data[name+".crt"], data[name+".key"] = slices.Concat(next.Data[name+".crt"], c.Data[name+".crt"]), next.Data[name+".key"]
+	}
+	return data
+}
+
+func TestMake_KeepsBundles(t *testing.T) {
+	first := issue(t, config.New(), nil)
+	have := renewed(t, first)
+	o := config.New()
+	o.Certificates.CACertFile, o.Certificates.CAKeyFile = given(t, &Credentials{Data: map[string][]byte{"ca.crt": pki.EncodeCert(cert(t, &Credentials{Data: have}, "ca")), "ca.key": have["ca.key"]}})
+	for name, o := range map[string]config.Configuration{"an authority that was made": config.New(), "an authority of the user": o} {
+		c := issue(t, o, have)
+		for _, file := range []string{"ca.crt", "ca.key", "etcd-ca.crt", "etcd-ca.key", "front-proxy-ca.crt", "front-proxy-ca.key", "service-account.key"} {
+			if !bytes.Equal(c.Data[file], have[file]) {
+				t.Errorf("%s: %s is another", name, file)
+			}
+		}
+		for leaf, ca := range map[string]string{"apiserver": "ca", "etcd-server": "etcd-ca", "front-proxy-client": "front-proxy-ca", "admin": "ca"} {
+			if err := cert(t, c, leaf).CheckSignatureFrom(cert(t, c, ca)); err != nil {
+				t.Errorf("%s: %s is not of the first authority: %v", name, leaf, err)
+			}
+		}
+		if !bytes.Equal(c.Data[components.SigningCA], pki.EncodeCert(cert(t, c, "ca"))) {
+			t.Errorf("%s: kube-controller-manager signs with %s", name, c.Data[components.SigningCA])
+		}
+		admin, err := c.RESTConfig()
+		if err != nil || !bytes.Equal(admin.CAData, have["ca.crt"]) {
+			t.Errorf("%s: the administrator does not trust all authorities: %v", name, err)
+		}
+		if c.CAHash() == first.CAHash() {
+			t.Errorf("%s: the hash is that of the last authority", name)
+		}
+		if again := issue(t, o, c.Data); len(again.Made) > 0 {
+			t.Errorf("%s: made again: %v", name, again.Made)
+		}
+	}
+}
+
+// A control plane of an earlier version gets the file, and the other files stay.
+func TestMake_AddsTheSigningAuthority(t *testing.T) {
+	have := issue(t, config.New(), nil).Data
+	delete(have, components.SigningCA)
+	if diff := cmp.Diff([]string{components.SigningCA}, issue(t, config.New(), have).Made); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMake_ExternalEtcd(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"ca", "crt", "key"} {

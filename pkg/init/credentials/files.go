@@ -143,7 +143,7 @@ func (f Files) OwnedBy(who Owner, installed map[string][]byte) bool {
 		_, err = os.Stat(f.Kubeconfig())
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	return bytes.Equal(ca, installed["ca.crt"])
+	return pki.BundleContains(installed["ca.crt"], ca)
 }
 
 // Alive reports whether the control plane of the kubeconfig in the directory answers, and its URL.

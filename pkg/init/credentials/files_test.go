@@ -62,6 +62,9 @@ func TestFiles_FilesOfTheReference(t *testing.T) {
 	if !d.OwnedBy(who, c.Data) {
 		t.Error("the files of the installation that is there are not ours")
 	}
+	if !d.OwnedBy(who, renewed(t, c)) {
+		t.Error("the files of the installation that has another authority by now are not ours")
+	}
 	if d.OwnedBy(who, issue(t, o, nil).Data) {
 		t.Error("files of another authority are ours")
 	}

@@ -148,6 +148,9 @@ func start(have, given map[string][]byte) map[string][]byte {
 		out = map[string][]byte{}
 	}
 	maps.Copy(out, given)
+	if ca := have["ca.crt"]; pki.SameSigner(ca, given["ca.crt"]) { // it may be a bundle
+		out["ca.crt"] = ca
+	}
 	if len(given["front-proxy-ca.crt"]) > 0 || len(out["front-proxy-ca.key"]) == 0 {
 		for _, name := range frontProxyFiles() {
 			delete(out, name)
@@ -165,7 +168,7 @@ func (s *Certificates) make(have map[string][]byte, now func() time.Time) (*cred
 	if err := s.verify(given, now()); err != nil {
 		return nil, err
 	}
-	if old, ca := have["ca.crt"], given["ca.crt"]; len(old) > 0 && len(ca) > 0 && !bytes.Equal(bytes.TrimSpace(old), bytes.TrimSpace(ca)) {
+	if old, ca := have["ca.crt"], given["ca.crt"]; len(old) > 0 && len(ca) > 0 && !pki.SameSigner(old, ca) {
 		return nil, errors.New("certs.custom.caCrt is another authority than that of the control plane, which cannot be exchanged: uninstall first, or keep it")
 	}
 	creds, err := credentials.Make(s.configuration(), start(have, given), hostcluster.Addresses{Server: s.naming().InternalServer()}, now)

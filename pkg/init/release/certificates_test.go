@@ -242,3 +242,51 @@ func TestCertificates_OfTheUser(t *testing.T) {
 		})
 	}
 }
+
+// An upgrade keeps the authorities that are trusted beside the one that signs, also those beside one of the user.
+func TestCertificates_KeepBundles(t *testing.T) {
+	for _, custom := range []bool{false, true} {
+		next, err := pki.NewCA(pki.CAConfig{CommonName: "next"}, nil, begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keyPEM, err := next.KeyPEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, c := settings(), host()
+		if err := s.Write(t.Context(), c, at(0)); err != nil {
+			t.Fatal(err)
+		}
+		secret := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "try-cert"}, secret); err != nil {
+			t.Fatal(err)
+		}
+		bundle := slices.Concat(next.CertPEM(), secret.Data["ca.crt"])
+		secret.Data["ca.crt"], secret.Data["ca.key"] = bundle, keyPEM
+		delete(secret.Data, components.SigningCA) // as an earlier version left it
+		if err := c.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		if custom {
+			s.Given = given(t, map[string][]byte{"ca.crt": append(next.CertPEM(), '\n'), "ca.key": keyPEM})
+		}
+		if err := s.Write(t.Context(), c, at(24*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		got := data(t, c, "try-cert")
+		for file, want := range map[string][]byte{"ca.crt": bundle, "server-ca.crt": bundle, components.SigningCA: next.CertPEM()} {
+			if diff := cmp.Diff(string(want), string(got[file])); diff != "" {
+				t.Errorf("%s: %s", file, diff)
+			}
+		}
+		server, err := pki.ParseCert(got["apiserver.crt"])
+		if err != nil || server.CheckSignatureFrom(next.Cert) != nil {
+			t.Errorf("the certificate of the API server is not of the first authority: %v", err)
+		}
+		kubeconfig, err := clientcmd.Load(data(t, c, "try-kubeconfig")["kubeconfig"])
+		if err != nil || !slices.Equal(kubeconfig.Clusters["try-apiserver"].CertificateAuthorityData, bundle) {
+			t.Errorf("the administrator does not trust all authorities: %v", err)
+		}
+	}
+}
