@@ -15,18 +15,31 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
 )
 
-// clientFor returns a client of the API server that reviews users: that of
-// the kubeconfig when there is one, else the control plane.
-func clientFor(kubeconfig string, controlPlane *rest.Config, timeout time.Duration) (kubernetes.Interface, error) {
-	config := rest.CopyConfig(controlPlane)
-	if kubeconfig != "" {
-		var err error
-		if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
-			return nil, fmt.Errorf("loading %s: %w", kubeconfig, err)
-		}
+// configFor returns how the API server that reviews users is reached: by the kubeconfig when there is one, which is followed
+// until ctx ends, else as the control plane.
+func configFor(ctx context.Context, kubeconfig string, controlPlane *rest.Config) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return controlPlane, nil
 	}
+	credentials, err := kube.NewCredentials(kube.CredentialsOptions{
+		Load:  func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) },
+		Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", kubeconfig, err)
+	}
+	go credentials.Run(ctx) //nolint:errcheck // it returns none
+	return credentials.Config, nil
+}
+
+// clientFor returns a client of the API server that reviews users.
+func clientFor(config *rest.Config, timeout time.Duration) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
 	// These answers bound how fast requests are served.
 	config.QPS, config.Burst = -1, 0
 	config.Timeout = timeout
@@ -47,7 +60,7 @@ func (o *Options) apply(ctx context.Context, controlPlane *rest.Config, serving 
 	if err := o.authenticate(ctx, controlPlane, config); err != nil {
 		return err
 	}
-	if err := o.authorize(controlPlane, config); err != nil {
+	if err := o.authorize(ctx, controlPlane, config); err != nil {
 		return err
 	}
 	if err := o.Audit.ApplyTo(config); err != nil {
@@ -60,11 +73,15 @@ func (o *Options) apply(ctx context.Context, controlPlane *rest.Config, serving 
 // plane's API server, a client certificate or a token.
 func (o *Options) authenticate(ctx context.Context, controlPlane *rest.Config, config *genericapiserver.Config) error {
 	a := o.Authentication
-	client, err := clientFor(a.RemoteKubeConfigFile, controlPlane, 0)
+	remote, err := configFor(ctx, a.RemoteKubeConfigFile, controlPlane)
 	if err != nil {
 		return err
 	}
-	reviews, err := clientFor(a.RemoteKubeConfigFile, controlPlane, a.TokenRequestTimeout)
+	client, err := clientFor(remote, 0)
+	if err != nil {
+		return err
+	}
+	reviews, err := clientFor(remote, a.TokenRequestTimeout)
 	if err != nil {
 		return err
 	}
@@ -142,9 +159,13 @@ func (o *Options) setCertificateAuthorities(ctx context.Context, client kubernet
 // authorize sets who may do what: administrators everything, everybody the
 // probes, and for the rest the control plane reviews them, with its answers kept for
 // some seconds.
-func (o *Options) authorize(controlPlane *rest.Config, config *genericapiserver.Config) error {
+func (o *Options) authorize(ctx context.Context, controlPlane *rest.Config, config *genericapiserver.Config) error {
 	a := o.Authorization
-	client, err := clientFor(a.RemoteKubeConfigFile, controlPlane, a.ClientTimeout)
+	remote, err := configFor(ctx, a.RemoteKubeConfigFile, controlPlane)
+	if err != nil {
+		return err
+	}
+	client, err := clientFor(remote, a.ClientTimeout)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@
 package extension
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 )
 
 // Options are the settings that the servers share.
@@ -67,8 +71,8 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Serving opens the listener and returns its settings, with a certificate.
-func (o *Options) Serving() (*genericapiserver.SecureServingInfo, error) {
+// Serving opens the listener of a role and returns its settings, with a certificate.
+func (o *Options) Serving(role string) (*genericapiserver.SecureServingInfo, error) {
 	if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, fmt.Errorf("making a serving certificate: %w", err)
 	}
@@ -79,5 +83,14 @@ func (o *Options) Serving() (*genericapiserver.SecureServingInfo, error) {
 	if info == nil {
 		return nil, errors.New("--secure-port 0 leaves nothing to serve")
 	}
+	// What the provider has is served at once.
+	metrics.Certificate("serving", role, func() *x509.Certificate {
+		certificate, key := info.Cert.CurrentCertKeyContent()
+		pair, err := tls.X509KeyPair(certificate, key)
+		if err != nil {
+			return nil
+		}
+		return pair.Leaf
+	})
 	return info, nil
 }

@@ -3,12 +3,14 @@
 package metrics
 
 import (
+	"crypto/x509"
 	"errors"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -41,6 +43,33 @@ func Result(err error) string {
 		return "error"
 	}
 	return "success"
+}
+
+// Certificate registers the gauge karmada_certificate_not_after_seconds of a certificate that a role uses: "client" or "serving". current
+// returns it at the time of a scrape, nil if there is none. The aggregated API servers serve the registry of Kubernetes, the
+// other roles that of controller-runtime.
+func Certificate(name, role string, current func() *x509.Certificate) {
+	c := &certificate{current: current, desc: prometheus.NewDesc("karmada_certificate_not_after_seconds",
+		"The end of the validity of a certificate in use, in seconds since 1970-01-01 UTC.",
+		[]string{"serial"}, prometheus.Labels{"certificate": name, "role": role})}
+	Register(ctrlmetrics.Registry, c)
+	Register(legacyregistry.Registerer(), c)
+}
+
+// certificate is the collector of Certificate.
+type certificate struct {
+	desc    *prometheus.Desc
+	current func() *x509.Certificate
+}
+
+// Describe implements prometheus.Collector.
+func (c *certificate) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *certificate) Collect(ch chan<- prometheus.Metric) {
+	if now := c.current(); now != nil {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(now.NotAfter.Unix()), now.SerialNumber.Text(16))
+	}
 }
 
 // maxPriorities is the number of priorities that are distinguished in the depth of a queue.

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -37,18 +38,19 @@ import (
 // podNamespace is the file with the namespace of the pod that the agent runs in.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Config returns the configuration for the control plane.
-func (o *Options) Config(userAgent string) (*rest.Config, error) {
+// Credentials returns those for the control plane.
+func (o *Options) Credentials(userAgent string) (*kube.Credentials, error) {
 	p, err := newPlane(o.KarmadaKubeconfig, o.KarmadaContext, userAgent, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
-	p.config.QPS, p.config.Burst = -1, 0
+	cfg := p.credentials.Config
+	cfg.QPS, cfg.Burst = -1, 0
 	if qps := o.PlaneQPS.QPS(); qps > 0 {
-		p.config.QPS, p.config.Burst = qps, max(o.PlaneBurst, 1)
+		cfg.QPS, cfg.Burst = qps, max(o.PlaneBurst, 1)
 	}
 	o.plane = p
-	return p.config, nil
+	return p.credentials, nil
 }
 
 // Manager limits the cache to what the agent may read, and has the replicas elect

@@ -65,19 +65,6 @@ func openPlane(t *testing.T, client pki.Pair, ca pki.Pair) (*plane, string) {
 	return p, path
 }
 
-func TestPlane_TakesOverANewCertificateOnly(t *testing.T) {
-	ca := authority(t)
-	first := leaf(t, ca, time.Hour)
-	p, _ := openPlane(t, first, ca)
-	same, longer := first.TLS(), leaf(t, ca, 2*time.Hour).TLS()
-	if p.use(&same) {
-		t.Error("the certificate in use was taken for another")
-	}
-	if !p.use(&longer) || !sameChain(p.current(), &longer) {
-		t.Error("another certificate was not taken over")
-	}
-}
-
 func TestPlane_FileThatLagsBehindBringsNothingBack(t *testing.T) {
 	ca := authority(t)
 	short, long := leaf(t, ca, time.Hour).TLS(), leaf(t, ca, 2*time.Hour).TLS()
@@ -87,24 +74,6 @@ func TestPlane_FileThatLagsBehindBringsNothingBack(t *testing.T) {
 	if !newerThan(&long, &short) || !newerThan(&long, &tls.Certificate{}) {
 		t.Error("a certificate that ends later does not count as newer")
 	}
-}
-
-func TestPlane_FollowsTheFile(t *testing.T) {
-	ca := authority(t)
-	p, path := openPlane(t, leaf(t, ca, time.Hour), ca)
-	next := leaf(t, ca, 2*time.Hour)
-	writeKubeconfig(t, path, ca, next)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { p.follow(ctx, time.Millisecond); close(done) }()
-	want := next.TLS()
-	for deadline := time.Now().Add(2 * time.Minute); !sameChain(p.current(), &want); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the certificate of the file is not taken over")
-		}
-	}
-	cancel()
-	<-done
 }
 
 func TestPlane_RequestWaitsForAnUnreachableControlPlane(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/keyutil"
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -39,9 +40,9 @@ const (
 
 // rotation renews the client certificate of the agent before it expires.
 type rotation struct {
-	plane    *plane
-	store    kubeconfigStore
-	requests certificatesclient.CertificateSigningRequestInterface
+	credentials *kube.Credentials
+	store       kubeconfigStore
+	requests    certificatesclient.CertificateSigningRequestInterface
 	// interval is the longest time between two checks, threshold the fraction of the
 	// validity of the certificate that is left when it is renewed.
 	interval  time.Duration
@@ -67,7 +68,7 @@ func (r *rotation) run(ctx context.Context) {
 
 // check renews the certificate if it is time to, and returns the time until the next check.
 func (r *rotation) check(ctx context.Context) (time.Duration, error) {
-	identity := r.plane.current()
+	identity := r.credentials.Certificate()
 	begin, end, err := validity(identity)
 	if err != nil {
 		return r.interval, err
@@ -89,7 +90,7 @@ func (r *rotation) check(ctx context.Context) (time.Duration, error) {
 		return rotationRetry, fmt.Errorf("reading the new certificate: %w", err)
 	}
 	stored := r.store.write(ctx, certificate, key)
-	r.plane.use(&fresh)
+	r.credentials.Use(&fresh)
 	_, end, err = validity(&fresh)
 	r.log.Info("Renewed the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
 	if stored != nil {

@@ -75,7 +75,7 @@ func newRotation(t *testing.T, life time.Duration, s *signer) (*rotation, string
 	s.ca = authority(t)
 	p, path := openPlane(t, leaf(t, s.ca, life), s.ca)
 	return &rotation{
-		plane: p, store: &fileStore{path: path, name: "m3"}, requests: s,
+		credentials: p.credentials, store: &fileStore{path: path, name: "m3"}, requests: s,
 		interval: 5 * time.Minute, threshold: 0.2, clock: clock.RealClock{}, log: logr.Discard(),
 	}, path
 }
@@ -97,12 +97,12 @@ func TestRotation_NotBeforeItIsTime(t *testing.T) {
 func TestRotation_SameSubjectInUseAndInTheFile(t *testing.T) {
 	s := &signer{life: time.Hour, hidden: 1}
 	r, path := newRotation(t, time.Minute, s)
-	old := r.plane.current()
+	old := r.credentials.Certificate()
 	if wait, err := r.check(t.Context()); err != nil || wait != 0 {
 		t.Fatalf("%s, %v", wait, err)
 	}
-	now := r.plane.current()
-	if sameChain(old, now) {
+	now := r.credentials.Certificate()
+	if now == old {
 		t.Fatal("the old certificate is still in use")
 	}
 	cert, err := x509.ParseCertificate(now.Certificate[0])
@@ -114,7 +114,7 @@ func TestRotation_SameSubjectInUseAndInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, err := tls.X509KeyPair(config.AuthInfos["m3"].ClientCertificateData, config.AuthInfos["m3"].ClientKeyData)
-	if err != nil || !sameChain(&stored, now) {
+	if err != nil || !stored.Leaf.Equal(now.Leaf) {
 		t.Errorf("the file has another certificate: %v", err)
 	}
 	csr := s.requests[0]

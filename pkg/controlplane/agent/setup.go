@@ -41,9 +41,6 @@ import (
 // Name is the source of the events about the cluster.
 const Name = "karmada-agent"
 
-// followInterval is the time between two reads of the kubeconfig of the control plane.
-const followInterval = 10 * time.Second
-
 // agent is the agent of one cluster.
 type agent struct {
 	options *Options
@@ -70,10 +67,8 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	o.plane.setLogger(a.log)
-	for _, r := range []manager.Runnable{controllers.Everywhere(a.followKubeconfig), manager.RunnableFunc(a.run)} {
-		if err := mgr.Add(r); err != nil {
-			return fmt.Errorf("adding the agent: %w", err)
-		}
+	if err := mgr.Add(manager.RunnableFunc(a.run)); err != nil {
+		return fmt.Errorf("adding the agent: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("registered", a.ready); err != nil {
 		return fmt.Errorf("adding the readiness probe: %w", err)
@@ -104,11 +99,6 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	return a, nil
-}
-
-func (a *agent) followKubeconfig(ctx context.Context) error {
-	a.options.plane.follow(ctx, followInterval)
-	return nil
 }
 
 // ready is the readiness check. A replica that is not the leader is ready.
@@ -226,7 +216,7 @@ func (a *agent) renewLease(ctx context.Context) {
 
 // rotate renews the client certificate until ctx ends.
 func (a *agent) rotate(ctx context.Context) error {
-	if a.options.plane.current() == nil {
+	if a.options.plane.credentials.Certificate() == nil {
 		a.log.Info("The kubeconfig of the control plane has no client certificate; there is nothing to renew")
 		return nil
 	}
@@ -243,7 +233,7 @@ func (a *agent) rotate(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	r := &rotation{
-		plane: a.options.plane, store: store, requests: a.kube.CertificatesV1().CertificateSigningRequests(),
+		credentials: a.options.plane.credentials, store: store, requests: a.kube.CertificatesV1().CertificateSigningRequests(),
 		interval: a.options.RotationInterval, threshold: a.options.RotationThreshold, clock: a.clock, log: a.log,
 	}
 	r.run(ctx)

@@ -153,7 +153,7 @@ func startServer(t *testing.T, etcd string, c *controlPlane, secrets map[string]
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	serving, err := o.Serving()
+	serving, err := o.Serving("aggregated-apiserver")
 	if err != nil {
 		t.Fatal(err)
 	}

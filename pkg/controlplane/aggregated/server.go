@@ -117,7 +117,7 @@ func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, c
 // Setup adds the aggregated API server to the manager. It listens at once, so that
 // a port that is taken shows here.
 func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
-	serving, err := o.Serving()
+	serving, err := o.Serving("aggregated-apiserver")
 	if err != nil {
 		return err
 	}

@@ -253,6 +253,13 @@ func TestServer_MutualTLS(t *testing.T) {
 	if got := replicasOf(t, dial(t, address, presenting(t, renewed, "scheduler", foreign))); got != 4 {
 		t.Errorf("with renewed certificates: %d", got)
 	}
+	// While a file is being written, the last one counts.
+	if err := os.WriteFile(o.ClientCAFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := replicasOf(t, dial(t, address, presenting(t, renewed, "scheduler", foreign))); got != 4 {
+		t.Errorf("with a damaged file: %d", got)
+	}
 }
 
 func TestOptions_Validate(t *testing.T) {

@@ -16,9 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
@@ -104,17 +106,27 @@ func (o *Options) Validate() error {
 // verifiesClients reports whether clients must present a certificate.
 func (o *Options) verifiesClients() bool { return o.ClientCAFile != "" && !o.InsecureSkipClientVerify }
 
-// Config returns the configuration for the member cluster.
-func (o *Options) Config(userAgent string) (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
+// Credentials returns those for the member cluster.
+func (o *Options) Credentials(userAgent string) (*kube.Credentials, error) {
+	credentials, err := kube.NewCredentials(kube.CredentialsOptions{Load: o.load, Clock: clock.RealClock{}})
 	if err != nil {
-		return nil, fmt.Errorf("loading the kubeconfig of the member cluster (--kubeconfig): %w", err)
+		return nil, err
 	}
+	cfg := credentials.Config
 	cfg.UserAgent = userAgent
 	cfg.WarningHandler = rest.NoWarnings{}
 	cfg.QPS, cfg.Burst = -1, 0
 	if qps := o.QPS.QPS(); qps > 0 {
 		cfg.QPS, cfg.Burst = qps, max(o.Burst, 1)
+	}
+	return credentials, nil
+}
+
+// load reads the kubeconfig.
+func (o *Options) load() (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags(o.Master, o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("loading the kubeconfig of the member cluster (--kubeconfig): %w", err)
 	}
 	return cfg, nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"k8s.io/utils/clock"
@@ -19,6 +20,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -93,17 +95,28 @@ func serve(ctx context.Context, listener net.Listener, s *server, options []grpc
 }
 
 // tlsConfig returns the configuration of connections; nil if they are not encrypted. The files are read for every
-// connection, so that renewed ones count at once. It returns an error if they cannot be read now.
+// connection, so that renewed ones count at once; the last ones stay in use while they cannot be read. It returns an error
+// if they cannot be read now.
 func tlsConfig(o *Options) (*tls.Config, error) {
 	if o.CertFile == "" {
 		return nil, nil
 	}
-	if _, err := readTLS(o); err != nil {
+	first, err := readTLS(o)
+	if err != nil {
 		return nil, err
 	}
+	var last atomic.Pointer[tls.Config]
+	last.Store(first)
+	current := func() *tls.Config {
+		if config, err := readTLS(o); err == nil {
+			last.Store(config)
+		}
+		return last.Load()
+	}
+	sharedmetrics.Certificate("serving", "scheduler-estimator", func() *x509.Certificate { return current().Certificates[0].Leaf })
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return readTLS(o) },
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current(), nil },
 	}, nil
 }
 

@@ -45,7 +45,7 @@ func serve(t *testing.T, f *federation) func(path, accept string) (*http.Respons
 	o.SecureServing.Listener = listener
 	o.Authentication.SkipInClusterLookup = true
 	o.ShutdownTimeout, o.MemberTimeout = 100*time.Millisecond, f.timeout
-	serving, err := o.Serving()
+	serving, err := o.Serving("metrics-adapter")
 	if err != nil {
 		t.Fatal(err)
 	}

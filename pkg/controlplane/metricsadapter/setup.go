@@ -38,7 +38,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if o.SecureServing.BindPort == 0 && o.SecureServing.Listener == nil {
 		return nil
 	}
-	serving, err := o.Serving()
+	serving, err := o.Serving("metrics-adapter")
 	if err != nil {
 		return err
 	}

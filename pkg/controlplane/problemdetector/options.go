@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
@@ -101,15 +103,14 @@ func (o *Options) enabled() bool {
 	return slices.Contains(o.Detectors, "*")
 }
 
-// Config returns how the member is reached: the election and the reports of the nodes are there.
-func (o *Options) Config(userAgent string) (*rest.Config, error) {
-	cfg, err := o.memberConfig()
+// Credentials returns those for the member: the election and the reports of the nodes are there.
+func (o *Options) Credentials(userAgent string) (*kube.Credentials, error) {
+	credentials, err := kube.NewCredentials(kube.CredentialsOptions{Load: o.memberConfig, Clock: clock.RealClock{}})
 	if err != nil {
 		return nil, err
 	}
-	cfg.UserAgent = userAgent
-	cfg.QPS = -1
-	return cfg, nil
+	credentials.Config.UserAgent, credentials.Config.QPS = userAgent, -1
+	return credentials, nil
 }
 
 func (o *Options) memberConfig() (*rest.Config, error) {
@@ -137,13 +138,12 @@ func byAddress(host string) bool {
 }
 
 // planeConfig returns how the control plane is reached.
-func (o *Options) planeConfig(userAgent string) (*rest.Config, error) {
+func (o *Options) planeConfig() (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.KarmadaKubeconfig}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.KarmadaContext}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig of the control plane (--karmada-kubeconfig): %w", err)
 	}
-	cfg.UserAgent = userAgent
 	return cfg, nil
 }
 

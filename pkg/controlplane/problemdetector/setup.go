@@ -13,8 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 )
 
 // Setup adds the role to the manager, whose cluster is the member.
@@ -31,9 +33,15 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		}
 		host = name
 	}
-	cfg, err := o.planeConfig(mgr.GetConfig().UserAgent)
+	credentials, err := kube.NewCredentials(kube.CredentialsOptions{Load: o.planeConfig, Clock: clock.RealClock{}})
 	if err != nil {
 		return err
+	}
+	cfg := credentials.Config
+	cfg.UserAgent = mgr.GetConfig().UserAgent
+	metrics.Certificate("client", "cluster-problem-detector", credentials.Leaf)
+	if err := mgr.Add(controllers.Everywhere(credentials.Run)); err != nil {
+		return fmt.Errorf("adding the credentials of the control plane: %w", err)
 	}
 	if !byAddress(cfg.Host) {
 		mgr.GetLogger().Info("The control plane is reached by a name: a failure of the cluster's DNS cannot be reported unless the name is resolved without it", "server", cfg.Host)

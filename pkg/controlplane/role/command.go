@@ -21,7 +21,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/inotify"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
@@ -165,19 +167,25 @@ func start(ctx context.Context, c *common, userAgent string, roles []named, own 
 	// The aggregated API servers serve the registry of Kubernetes, the other roles that of controller-runtime.
 	registerBuildInfo(ctrlmetrics.Registry)
 	registerBuildInfo(legacyregistry.Registerer())
-	connect := c.config
+	connect := c.credentials
 	if own != nil {
-		connect = own.Config
+		connect = own.Credentials
 	}
-	cfg, err := connect(userAgent + "/" + strings.TrimPrefix(version.Get().GitVersion, "v"))
+	credentials, err := connect(userAgent + "/" + strings.TrimPrefix(version.Get().GitVersion, "v"))
 	if err != nil {
 		return err
 	}
-	mgr, err := c.newManager(cfg, own)
+	if credentials.Leaf() != nil {
+		metrics.Certificate("client", strings.TrimPrefix(userAgent, prefix), credentials.Leaf)
+	}
+	mgr, err := c.newManager(credentials.Config, own)
 	if err != nil {
 		return err
 	}
 	early := &servers{Manager: mgr}
+	if err := early.Add(controllers.Everywhere(credentials.Run)); err != nil {
+		return err
+	}
 	if err := setup(ctx, early, roles, true); err != nil {
 		return err
 	}

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -118,8 +120,23 @@ func (c *common) bind(role *pflag.FlagSet) (takeOver func() error) {
 	}
 }
 
-// config returns how the control plane is reached.
-func (c *common) config(userAgent string) (*rest.Config, error) {
+// credentials returns those for the control plane.
+func (c *common) credentials(userAgent string) (*kube.Credentials, error) {
+	credentials, err := kube.NewCredentials(kube.CredentialsOptions{Load: c.load, Clock: clock.RealClock{}})
+	if err != nil {
+		return nil, err
+	}
+	cfg := credentials.Config
+	cfg.UserAgent = userAgent
+	cfg.QPS, cfg.Burst = c.qps, c.burst
+	if c.rateLimitedByServer {
+		cfg.QPS, cfg.Burst = -1, 0
+	}
+	return credentials, nil
+}
+
+// load reads the kubeconfig.
+func (c *common) load() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: c.context}
@@ -127,11 +144,6 @@ func (c *common) config(userAgent string) (*rest.Config, error) {
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("loading the kubeconfig of the control plane (--kubeconfig): %w", err)
-	}
-	cfg.UserAgent = userAgent
-	cfg.QPS, cfg.Burst = c.qps, c.burst
-	if c.rateLimitedByServer {
-		cfg.QPS, cfg.Burst = -1, 0
 	}
 	return cfg, nil
 }

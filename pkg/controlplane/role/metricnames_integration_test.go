@@ -3,11 +3,9 @@
 package role
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +39,7 @@ func workQueue() []string {
 // while there is nothing to do with those of the contract.
 func TestMetrics_NamesOfEachRole(t *testing.T) {
 	cp := controlPlane(t)
-	common := []string{"karmada_build_info", "go_goroutines", "process_cpu_seconds_total"}
+	common := []string{"karmada_build_info", "karmada_certificate_not_after_seconds", "go_goroutines", "process_cpu_seconds_total"}
 	requests := []string{"rest_client_requests_total"}
 	elected := slices.Concat(workQueue(), requests, []string{"leader_election_master_status"})
 	_, port, _ := net.SplitHostPort(freeAddress(t))
@@ -156,18 +154,13 @@ func runRole(t *testing.T, args []string) {
 
 // metricNames returns the names of the families that are served.
 func metricNames(ctx context.Context, url string) (sets.Set[string], error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	text, err := metricsText(ctx, url)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
 	out := sets.New[string]()
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-		if name, found := strings.CutPrefix(lines.Text(), "# TYPE "); found {
+	for line := range strings.Lines(text) {
+		if name, found := strings.CutPrefix(line, "# TYPE "); found {
 			out.Insert(strings.Fields(name)[0])
 		}
 	}

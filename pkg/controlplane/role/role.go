@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/version"
 )
@@ -63,8 +63,8 @@ type Instance interface {
 // to reach the control plane and the settings of its manager, and waits itself for
 // what it needs.
 type Own interface {
-	// Config returns how the control plane is reached.
-	Config(userAgent string) (*rest.Config, error)
+	// Credentials returns those by which the control plane is reached.
+	Credentials(userAgent string) (*kube.Credentials, error)
 	// Manager changes the settings of the manager.
 	Manager(o *manager.Options) error
 }

@@ -42,7 +42,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if !o.serves() {
 		return nil
 	}
-	serving, err := o.Serving()
+	serving, err := o.Serving("search")
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,10 @@ package webhook
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -117,19 +115,6 @@ func clientName(state *tls.ConnectionState) (string, bool) {
 		return "", false
 	}
 	return state.VerifiedChains[0][0].Subject.CommonName, true
-}
-
-// loadClientCA returns the authorities of client certificates.
-func loadClientCA(path string) (*x509.CertPool, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading --client-ca-file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("--client-ca-file %s holds no certificate", path)
-	}
-	return pool, nil
 }
 
 // protected returns the handlers as they are served: every body is limited, and

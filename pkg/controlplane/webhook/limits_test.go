@@ -49,7 +49,9 @@ func (e *endless) Read(p []byte) (int, error) {
 type attacked struct {
 	url string
 	ca  pki.Pair
-	t   *testing.T
+	// caFile is the file of its authorities.
+	caFile string
+	t      *testing.T
 }
 
 func newAttacked(t *testing.T) *attacked {
@@ -65,7 +67,7 @@ func newAttacked(t *testing.T) *attacked {
 		t.Fatal(err)
 	}
 	address := startServer(t, dir, func(o *Options) { o.ClientCAFile = path })
-	a := &attacked{url: "https://" + address, ca: ca, t: t}
+	a := &attacked{url: "https://" + address, ca: ca, caFile: path, t: t}
 	anonymous := a.client("")
 	eventually(t, "the server answers", func() bool {
 		resp, err := anonymous.Get(a.url + "/readyz")
@@ -105,6 +107,27 @@ func (a *attacked) post(c *http.Client, path string, body io.Reader) (int, strin
 	defer func() { _ = resp.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	return resp.StatusCode, string(text)
+}
+
+func TestServer_OtherAuthoritiesOfClients(t *testing.T) {
+	a := newAttacked(t)
+	old := a.client(names.WebhookClientUser)
+	next, err := pki.NewCA(pki.CAConfig{CommonName: "next"}, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(a.caFile, next.CertPEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.ca = next
+	const path = "/mutate-overridepolicy"
+	eventually(t, "a client of the new authority is accepted", func() bool {
+		code, _ := a.post(a.client(names.WebhookClientUser), path, strings.NewReader(review))
+		return code == http.StatusOK
+	})
+	if code, text := a.post(old, path, strings.NewReader(review)); code != http.StatusUnauthorized {
+		t.Errorf("a client of the old authority: %d %s", code, text)
+	}
 }
 
 func paths(t *testing.T) []string {

@@ -4,19 +4,25 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 	_ "time/tzdata" // time zones of schedules are known in images without them
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -27,22 +33,22 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	var clients *x509.CertPool
-	if o.ClientCAFile != "" {
-		if clients, err = loadClientCA(o.ClientCAFile); err != nil {
-			return err
-		}
+	certificate, err := servingCertificate(mgr, o)
+	if err != nil {
+		return err
+	}
+	clients, err := clientAuthorities(mgr, o)
+	if err != nil {
+		return err
 	}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: o.BindAddress, Port: o.SecurePort,
-		CertDir: o.CertDir, CertName: o.CertName, KeyName: o.KeyName,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.MinVersion = version
 			c.NextProtos = []string{"h2", "http/1.1"}
+			c.GetCertificate = certificate.GetCertificate
 			if clients != nil {
-				// Each path decides itself whether it needs one: kubelets, and API servers
-				// that convert, present none.
-				c.ClientCAs, c.ClientAuth = clients, tls.VerifyClientCertIfGiven
+				verifyClients(c, clients)
 			}
 		}},
 	})
@@ -69,6 +75,61 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
 	return nil
+}
+
+// servingCertificate returns the certificate of the server, which is read again when its files change.
+func servingCertificate(mgr manager.Manager, o *Options) (*certwatcher.CertWatcher, error) {
+	watcher, err := certwatcher.New(filepath.Join(o.CertDir, o.CertName), filepath.Join(o.CertDir, o.KeyName))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate of the webhook server (--cert-dir): %w", err)
+	}
+	metrics.Certificate("serving", "webhook", func() *x509.Certificate {
+		if current, err := watcher.GetCertificate(nil); err == nil && current != nil {
+			return current.Leaf
+		}
+		return nil
+	})
+	if err := mgr.Add(watcher); err != nil {
+		return nil, fmt.Errorf("adding the certificate of the webhook server: %w", err)
+	}
+	return watcher, nil
+}
+
+// clientAuthorities returns the authorities of client certificates, which are read again when their file changes, and nil
+// without --client-ca-file.
+func clientAuthorities(mgr manager.Manager, o *Options) (dynamiccertificates.CAContentProvider, error) {
+	if o.ClientCAFile == "" {
+		return nil, nil
+	}
+	authorities, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca-file", o.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading --client-ca-file: %w", err)
+	}
+	err = mgr.Add(controllers.Everywhere(func(ctx context.Context) error {
+		authorities.Run(ctx, 1)
+		return nil
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("adding the authorities of client certificates: %w", err)
+	}
+	return authorities, nil
+}
+
+// verifyClients has connections verified by the current authorities if clients present a certificate. Each path decides itself
+// whether it needs one: kubelets, and API servers that convert, present none.
+func verifyClients(c *tls.Config, authorities dynamiccertificates.CAContentProvider) {
+	c.ClientAuth = tls.VerifyClientCertIfGiven
+	c.SessionTicketsDisabled = true // a resumed session would not be verified again
+	base := c.Clone()
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current, ok := authorities.VerifyOptions()
+		if !ok {
+			return nil, errors.New("there are no authorities of client certificates")
+		}
+		own := base.Clone()
+		own.ClientCAs = current.Roots
+		return own, nil
+	}
 }
 
 // served reports whether an API serves a kind. Errors other than a missing kind, such

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -45,8 +46,8 @@ type Options struct {
 	// Timeout bounds all requests for one binding. Default 3 s.
 	Timeout time.Duration
 	// CAFile has connections encrypted and servers checked; InsecureSkipVerify has
-	// them encrypted only. CertFile and KeyFile are presented to servers; they are
-	// read for every connection.
+	// them encrypted only. CertFile and KeyFile are presented to servers. The files
+	// are read for every connection.
 	CertFile, KeyFile, CAFile string
 	InsecureSkipVerify        bool
 	// Dial connects to an address, for which the certificate of the server must be good. A name that does not exist is a
@@ -91,6 +92,22 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 	if o.CAFile == "" && !o.InsecureSkipVerify {
 		return insecure.NewCredentials(), nil
 	}
+	first, err := readTLS(o)
+	if err != nil {
+		return nil, err
+	}
+	last := &atomic.Pointer[tls.Config]{}
+	last.Store(first)
+	return byAddress{credentials.NewTLS(first), func() *tls.Config {
+		if config, err := readTLS(o); err == nil {
+			last.Store(config)
+		}
+		return last.Load()
+	}}, nil
+}
+
+// readTLS returns the configuration of a connection with the files as they are.
+func readTLS(o Options) (*tls.Config, error) {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // an option of the user
@@ -106,24 +123,20 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 		}
 	}
 	if o.CertFile != "" && o.KeyFile != "" {
-		load := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
-			if err != nil {
-				return nil, fmt.Errorf("reading the client certificate for estimators: %w", err)
-			}
-			return &pair, nil
+		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate for estimators: %w", err)
 		}
-		if _, err := load(); err != nil {
-			return nil, err
-		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	return byAddress{credentials.NewTLS(config)}, nil
+	return config, nil
 }
 
 // byAddress checks that the certificate of a server is for the address that was dialled.
 type byAddress struct {
 	credentials.TransportCredentials
+	// current returns the configuration of the next connection; the last files stay in use while they cannot be read.
+	current func() *tls.Config
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -131,12 +144,12 @@ func (c byAddress) ClientHandshake(ctx context.Context, authority string, conn n
 	if d, ok := conn.(dialled); ok {
 		authority = d.address
 	}
-	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	return credentials.NewTLS(c.current()).ClientHandshake(ctx, authority, conn)
 }
 
 // Clone implements credentials.TransportCredentials.
 func (c byAddress) Clone() credentials.TransportCredentials {
-	return byAddress{c.TransportCredentials.Clone()}
+	return byAddress{c.TransportCredentials.Clone(), c.current}
 }
 
 // dialled is a connection that knows whom it was made to.

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,5 +344,53 @@ func TestEstimates_MutualTLS(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestEstimates_OtherAuthorities(t *testing.T) {
+	cert, key := files(t)
+	var pair atomic.Pointer[tls.Certificate]
+	use := func(cert, key string) {
+		t.Helper()
+		loaded, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair.Store(&loaded)
+	}
+	use(cert, key)
+	_, o := serve(t, grpc.Creds(credentials.NewTLS(&tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Load(), nil }, MinVersion: tls.VersionTLS13,
+	})))
+	o.CAFile = filepath.Join(t.TempDir(), "ca.crt")
+	writeCA := func(file string) {
+		t.Helper()
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(o.CAFile, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeCA(cert)
+	p := pool(t, o)
+	answer := func() string {
+		p.Forget("m1") // the next request connects again
+		return p.Estimates(t.Context(), request(), clusters("m1"), false)["m1"].Err
+	}
+	if got := answer(); got != "" {
+		t.Fatal(got)
+	}
+	next, nextKey := files(t)
+	use(next, nextKey)
+	if got := answer(); !strings.Contains(got, "certificate") {
+		t.Errorf("a server of an unknown authority: %q", got)
+	}
+	for _, file := range []string{next, os.DevNull} { // replaced, damaged
+		writeCA(file)
+		if got := answer(); got != "" {
+			t.Errorf("with %s: %s", file, got)
+		}
 	}
 }
