@@ -72,10 +72,14 @@ func NewCA(cfg CAConfig, key crypto.Signer, now time.Time) (Pair, error) {
 
 // NewLeaf makes a certificate signed by ca, with a new key.
 func NewLeaf(cfg LeafConfig, ca Pair, now time.Time) (Pair, error) {
+	return leafWithKey(cfg, nil, ca, now)
+}
+
+func leafWithKey(cfg LeafConfig, key crypto.Signer, ca Pair, now time.Time) (Pair, error) {
 	if ca.Cert == nil || ca.Key == nil {
 		return Pair{}, fmt.Errorf("signing certificate %q: the authority has no key", cfg.CommonName)
 	}
-	key, err := NewKey(cfg.Algorithm)
+	key, err := keyOrNew(key, cfg.Algorithm)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -253,4 +257,28 @@ func VerifyCA(ca Pair, now time.Time) error {
 		return fmt.Errorf("authority %q ended on %s", ca.Cert.Subject.CommonName, ca.Cert.NotAfter.Format(time.DateOnly))
 	}
 	return nil
+}
+
+// Renew returns a certificate with the subject, the names and the usages of an old one, signed by ca. It has a new key of the same kind
+// unless the key is kept. Validity is as in LeafConfig.
+func Renew(old Pair, keepKey bool, ca Pair, validity time.Duration, now time.Time) (Pair, error) {
+	cfg := LeafConfig{
+		CommonName: old.Cert.Subject.CommonName, Organization: old.Cert.Subject.Organization, Hosts: slices.Clone(old.Cert.DNSNames),
+		Usages: old.Cert.ExtKeyUsage, Algorithm: AlgorithmOf(old.Key), Validity: validity,
+	}
+	for _, ip := range old.Cert.IPAddresses {
+		cfg.Hosts = append(cfg.Hosts, ip.String())
+	}
+	if keepKey {
+		return leafWithKey(cfg, old.Key, ca, now)
+	}
+	return NewLeaf(cfg, ca, now)
+}
+
+// CrossSign returns the certificate of an authority signed by another one, which ends with that.
+func CrossSign(authority, by Pair) (*x509.Certificate, error) {
+	template := *authority.Cert
+	template.NotBefore, template.NotAfter, template.AuthorityKeyId = by.Cert.NotBefore, by.Cert.NotAfter, by.Cert.SubjectKeyId
+	out, err := sign(&template, authority.Key, by)
+	return out.Cert, err
 }

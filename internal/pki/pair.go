@@ -11,8 +11,10 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -69,6 +71,20 @@ func NewKey(a Algorithm) (crypto.Signer, error) {
 		return rsa.GenerateKey(rand.Reader, rsaBits)
 	}
 	return nil, fmt.Errorf("unknown key algorithm %q: use %s or %s", a, ECDSA, RSA)
+}
+
+// AlgorithmOf returns the kind of a private key: RSA, or ECDSA for every other.
+func AlgorithmOf(key crypto.Signer) Algorithm {
+	if _, ok := key.(*rsa.PrivateKey); ok {
+		return RSA
+	}
+	return ECDSA
+}
+
+// Pin returns how a certificate is recognised by its public key: "sha256:" and the hash of the key in hexadecimal digits.
+func Pin(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // EncodeCert returns a certificate as PEM.

@@ -120,6 +120,8 @@ type EtcdConfig struct {
 	// PodManagement of the StatefulSet that is there; it cannot be changed. Empty is
 	// Parallel, with which any number of members comes up.
 	PodManagement appsv1.PodManagementPolicyType
+	// ContentHash of the pods that run, if they would lose their data by being replaced; it is kept. Empty if there are none.
+	ContentHash string
 	// ExternalServers are the URLs of an etcd that is there already; then no other
 	// is installed.
 	ExternalServers string

@@ -54,6 +54,9 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	}
 	s.Spec.VolumeClaimTemplates = claims
 	s.Spec.Template = c.template(p)
+	if c.Etcd.ContentHash != "" {
+		s.Spec.Template.Annotations[ContentHashAnnotation] = c.Etcd.ContentHash
+	}
 	if volume != nil {
 		s.Spec.Template.Spec.Volumes = append(s.Spec.Template.Spec.Volumes, *volume)
 	}

@@ -178,6 +178,14 @@ func TestPods_MountOnlyTheKeysTheyNeed(t *testing.T) {
 	}
 }
 
+func TestEtcdStatefulSet_KeepsPodsThatHaveTheData(t *testing.T) {
+	c := sample()
+	c.Etcd.ContentHash = "of another version"
+	if got := statefulSet(t, c).(*appsv1.StatefulSet).Spec.Template.Annotations[ContentHashAnnotation]; got != "of another version" {
+		t.Errorf("the pods are replaced: %q", got)
+	}
+}
+
 func TestContentHash_ChangesOnlyForThoseWhoMountWhatChanged(t *testing.T) {
 	hashes := func(c *Config) map[string]string {
 		return map[string]string{

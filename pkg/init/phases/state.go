@@ -238,6 +238,9 @@ func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credenti
 	}
 	if f.Etcd != nil {
 		cfg.Etcd.PodManagement = f.Etcd.Spec.PodManagementPolicy
+		if cfg.Etcd.StorageMode == components.StorageEmptyDir {
+			cfg.Etcd.ContentHash = f.Etcd.Spec.Template.Annotations[components.ContentHashAnnotation]
+		}
 	}
 	if len(cfg.Etcd.NodeSelector) == 0 {
 		cfg.Etcd.NodeSelector = map[string]string{components.EtcdNodeLabel: ""}

@@ -88,6 +88,9 @@ func (r *record) endpoint(cluster string) string {
 // kubeconfig is the path of the kubeconfig of a cluster.
 func (r *record) kubeconfig(cluster string) string { return r.f.Dir().ClusterKubeconfig(cluster) }
 
+// HostKubeconfig is the path of the kubeconfig of the host cluster of a federation.
+func HostKubeconfig(d federation.Dir) string { return d.ClusterKubeconfig(hostCluster) }
+
 // controlKubeconfig is the path of the kubeconfig that the installation writes.
 func (r *record) controlKubeconfig() string {
 	return r.f.Dir().ControlPlane("karmada-apiserver.config")

@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/karmada-toolkit/karmada/internal/forward"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -123,4 +125,9 @@ func CallEstimators(ctx context.Context, o EstimatorOptions, w *Workload, cluste
 		targets[i] = &framework.Cluster{Object: &clusters[i]}
 	}
 	return pool.Estimates(ctx, request, targets, false), nil
+}
+
+// NewHost returns the host cluster with an API server, by whose Services estimators are reached.
+func NewHost(config *rest.Config) (*forward.Host, error) {
+	return forward.NewHost(config, estimator.DialNetwork)
 }

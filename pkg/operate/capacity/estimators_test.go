@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karmada-toolkit/karmada/internal/forward"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 )
@@ -69,7 +70,7 @@ func TestEstimates_Problems(t *testing.T) {
 	if diff := cmp.Diff(append(want, certificates), answers.Problems(clusters, EstimatorOptions{})); diff != "" {
 		t.Error(diff)
 	}
-	encrypted.Dial = (&Host{}).Dial
+	encrypted.Dial = (&forward.Host{}).Dial
 	want = []string{want[0], `no estimator of cluster "none" is found in the host cluster, the status of the cluster counts`}
 	if diff := cmp.Diff(want, answers.Problems(clusters, encrypted)); diff != "" {
 		t.Error(diff)

@@ -1,4 +1,5 @@
-package capacity
+// Package forward connects to pods and Services of a cluster through its API server.
+package forward
 
 import (
 	"context"
@@ -23,7 +24,6 @@ import (
 	"k8s.io/client-go/transport/spdy"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
-	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
 )
 
 // Host reaches Services of the host cluster through its API server, from where the network of its pods is not reachable.
@@ -35,13 +35,13 @@ type Host struct {
 	forward func(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error)
 }
 
-// NewHost returns the host cluster with an API server.
-func NewHost(config *rest.Config) (*Host, error) {
+// NewHost returns the host cluster with an API server. Network connects to addresses that are no Service.
+func NewHost(config *rest.Config, network func(ctx context.Context, address string) (net.Conn, error)) (*Host, error) {
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	h := &Host{config: config, client: c, network: estimator.DialNetwork}
+	h := &Host{config: config, client: c, network: network}
 	h.forward = h.forwardPort
 	return h, nil
 }
@@ -76,6 +76,9 @@ func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 	}
 	return conn, nil
 }
+
+// Pod connects to a port of a pod.
+func (h *Host) Pod(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error) { return h.forward(ctx, pod, port) }
 
 // backend returns a pod of a Service that is ready, and its port.
 func (h *Host) backend(ctx context.Context, service *corev1.Service, port int32) (*corev1.Pod, int32, error) {

@@ -1,0 +1,114 @@
+package certs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/wait"
+)
+
+// Local is a federation on one machine whose clusters are processes.
+type Local struct {
+	// Dir has everything that the federation keeps. Own are the directories in it of the control plane, whose authorities it has.
+	Dir string
+	Own []string
+	// Kubeconfig of the control plane.
+	Kubeconfig string
+	// Restart restarts the processes, which read authorities once, and returns when they are ready.
+	Restart func(context.Context) error
+	// Metrics returns the metrics of the processes that take new certificates over, by their names.
+	Metrics func(context.Context) (map[string][]byte, error)
+	// Timeout is how long the control plane may take to answer, and processes to take certificates over.
+	Timeout time.Duration
+}
+
+func (l *Local) own(context.Context) ([]*content, []error, error) {
+	out, err := fileContents(l.Dir)
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("there are no certificates in %s", l.Dir)
+	}
+	return out, nil, err
+}
+
+func (l *Local) holds(c *content) bool {
+	return c.Kind == KindFile && filepath.Base(filepath.Dir(c.Name)) == "pki" &&
+		slices.ContainsFunc(l.Own, func(dir string) bool { return strings.HasPrefix(c.Name, dir+string(filepath.Separator)) })
+}
+
+func (l *Local) connect(ctx context.Context) (client.Client, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the control plane: %w", err)
+	}
+	return connected(ctx, cfg, l.Timeout)
+}
+
+func (l *Local) kept(context.Context, named) (string, error) { return "", nil }
+
+func (l *Local) settle(ctx context.Context, s settlement) error {
+	if s.ended || s.authorities {
+		return l.Restart(ctx)
+	}
+	return wait.Until(ctx, wait.Options{Timeout: l.Timeout}, func(ctx context.Context) error {
+		contents, _, err := l.own(ctx)
+		if err != nil {
+			return err
+		}
+		metrics, err := l.Metrics(ctx)
+		if err != nil {
+			return err
+		}
+		now := serialsIn(contents)
+		for _, process := range sortedKeys(metrics) {
+			for _, serial := range serialsOf(metrics[process]) {
+				if !now[serial] {
+					return fmt.Errorf("%s to use its new certificates", process)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (l *Local) statePath() string { return filepath.Join(l.Own[0], renewalName+".json") }
+
+func (l *Local) load(context.Context) (map[string][]byte, error) {
+	data, err := os.ReadFile(l.statePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var out map[string][]byte
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", l.statePath(), err)
+	}
+	return out, nil
+}
+
+func (l *Local) store(_ context.Context, state map[string][]byte) error {
+	if state == nil {
+		if err := os.Remove(l.statePath()); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(l.statePath(), data, 0o600)
+}
