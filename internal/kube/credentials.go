@@ -54,7 +54,10 @@ type Credentials struct {
 	// authorities are in PEM form, empty for those of the system, and roots the same, or nil.
 	authorities []byte
 	roots       *x509.CertPool
-	transports  []weak.Pointer[transport]
+	// superseded are the authorities and first certificates that others given to Use and UseAuthorities replaced, until the
+	// kubeconfig has the current ones: it may lag behind.
+	superseded [][]byte
+	transports []weak.Pointer[transport]
 }
 
 // transport is that of the clients with the same settings.
@@ -128,8 +131,45 @@ func (c *Credentials) Use(certificate *tls.Certificate) bool {
 	if current := c.Certificate(); current == nil || sameChain(current, certificate) {
 		return false
 	}
+	c.superseded = append(c.superseded, c.Certificate().Certificate[0])
 	c.replace(certificate, c.authorities, c.roots)
 	return true
+}
+
+// Authorities returns the authorities in use in PEM form, empty for those of the system.
+func (c *Credentials) Authorities() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.authorities
+}
+
+// UseAuthorities replaces the authorities by others in PEM form and closes the existing connections. It fails if there are none,
+// or none are used.
+func (c *Credentials) UseAuthorities(authorities []byte) error {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(authorities) {
+		return fmt.Errorf("reading the authorities for %s: no certificate in PEM form", c.server)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.roots == nil {
+		return fmt.Errorf("the kubeconfig for %s has no authorities that others could replace", c.server)
+	}
+	if !bytes.Equal(authorities, c.authorities) {
+		c.superseded = append(c.superseded, c.authorities)
+		c.replace(c.Certificate(), authorities, roots)
+	}
+	return nil
+}
+
+// accepts reports whether a certificate of the kubeconfig replaces the current one, which differs. The caller holds the lock.
+func (c *Credentials) accepts(certificate *tls.Certificate) bool {
+	return !c.lagging(certificate.Certificate[0]) && (c.options.Accept == nil || c.options.Accept(certificate, c.Certificate()))
+}
+
+// lagging reports whether the kubeconfig has authorities or a certificate that were replaced meanwhile. The caller holds the lock.
+func (c *Credentials) lagging(data []byte) bool {
+	return slices.ContainsFunc(c.superseded, func(s []byte) bool { return bytes.Equal(s, data) })
 }
 
 func sameChain(a, b *tls.Certificate) bool {
@@ -180,13 +220,22 @@ func (c *Credentials) reload() (changed bool, err error) {
 	if cfg.Host != c.server || (certificate == nil) != (current == nil) || (roots == nil) != (c.roots == nil) {
 		return false, errors.New("the server of the kubeconfig, or what authenticates it or the client, is of another kind than at the start; restart to use it")
 	}
-	if certificate == nil || sameChain(certificate, current) || c.options.Accept != nil && !c.options.Accept(certificate, current) {
+	authorities, same := cfg.CAData, bytes.Equal(cfg.CAData, c.authorities)
+	if !same && c.lagging(authorities) {
+		authorities, roots = c.authorities, c.roots
+	}
+	if certificate == nil || sameChain(certificate, current) {
+		certificate = current
+		if same {
+			c.superseded = nil // a further change is not a delay
+		}
+	} else if !c.accepts(certificate) {
 		certificate = current
 	}
-	if certificate == current && bytes.Equal(cfg.CAData, c.authorities) {
+	if certificate == current && bytes.Equal(authorities, c.authorities) {
 		return false, nil
 	}
-	c.replace(certificate, cfg.CAData, roots)
+	c.replace(certificate, authorities, roots)
 	return true, nil
 }
 

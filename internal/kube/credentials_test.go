@@ -329,3 +329,48 @@ func TestCredentials_RunEnds(t *testing.T) {
 		t.Error("a kubeconfig that is not there is accepted")
 	}
 }
+
+func TestCredentials_GivenAuthoritiesAndAFileThatLagsBehind(t *testing.T) {
+	old, next, third := newAuthority(t), newAuthority(t), newAuthority(t)
+	p := newPlane(t, old)
+	first, second := newLeaf(t, old, time.Hour), newLeaf(t, old, time.Hour)
+	p.write(old.CertPEM(), first, nil)
+	c := p.credentials(CredentialsOptions{})
+	get := client(t, c.Config)
+	p.check(get, first)
+	both := append(old.CertPEM(), next.CertPEM()...)
+	if err := errors.Join(c.UseAuthorities(both), c.UseAuthorities(next.CertPEM())); err != nil {
+		t.Fatal(err)
+	}
+	p.serve(next)
+	p.check(get, first)
+	fresh := second.TLS()
+	c.Use(&fresh)
+	// What was replaced is not brought back by the file, whatever else changes in it.
+	for _, lagging := range []struct {
+		authorities []byte
+		certificate pki.Pair
+	}{{old.CertPEM(), first}, {both, first}, {old.CertPEM(), second}, {next.CertPEM(), first}} {
+		p.write(lagging.authorities, lagging.certificate, nil)
+		p.reload(c, false)
+		p.check(get, second)
+	}
+	// Others are used, and once the file has the current ones also earlier ones.
+	p.write(append(next.CertPEM(), third.CertPEM()...), second, nil)
+	p.reload(c, true)
+	p.write(next.CertPEM(), second, nil)
+	p.reload(c, true)
+	p.reload(c, false)
+	p.write(both, first, nil)
+	p.reload(c, true)
+	p.check(get, first)
+	for _, none := range []string{"", "nonsense"} {
+		if err := c.UseAuthorities([]byte(none)); err == nil || len(c.Authorities()) != len(both) {
+			t.Errorf("%q is used", none)
+		}
+	}
+	p.write(nil, first, func(e *pki.KubeconfigEntry) { e.CA = nil })
+	if system := p.credentials(CredentialsOptions{}); system.UseAuthorities(both) == nil || system.Authorities() != nil {
+		t.Error("those of the system are replaced")
+	}
+}

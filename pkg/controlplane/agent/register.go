@@ -185,6 +185,7 @@ func newLease(ctx context.Context, a *agent) lease.Controller {
 		if delete(l.Annotations, clusterv1alpha1.FailingAnnotation); a.failing.Load() {
 			metav1.SetMetaDataAnnotation(&l.ObjectMeta, clusterv1alpha1.FailingAnnotation, "true")
 		}
+		o.plane.annotate(&l.ObjectMeta)
 		if len(l.OwnerReferences) > 0 {
 			return nil
 		}

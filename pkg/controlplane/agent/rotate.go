@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
 	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
@@ -34,6 +36,8 @@ const (
 	approvalPause = time.Second
 	// rotationRetry is the time between attempts to renew.
 	rotationRetry = 10 * time.Second
+	// signerRetry and signerRetryMax are the first and the last time between requests for a certificate of another authority.
+	signerRetry, signerRetryMax = 30 * time.Second, 5 * time.Minute
 	// shortestRequest is the shortest validity that may be requested.
 	shortestRequest = 10 * time.Minute
 )
@@ -49,15 +53,31 @@ type rotation struct {
 	threshold float64
 	clock     clock.Clock
 	log       logr.Logger
+	// follower keeps the authorities current.
+	follower *follower
+	// bundle are the authorities in use in the order of cluster-info, and those that were in use: the first is the one that
+	// signs. Nil if it is not known.
+	bundle []*x509.Certificate
+	// signerDelay is the current time between requests for a certificate of the first authority, signerNext when the next may
+	// be made.
+	signerDelay time.Duration
+	signerNext  time.Time
+	// logged is the last error, which is logged once.
+	logged string
 }
 
-// run renews until ctx ends.
+// run follows the authorities, and renews the certificate, until ctx ends.
 func (r *rotation) run(ctx context.Context) {
 	for {
-		wait, err := r.check(ctx)
-		if err != nil && ctx.Err() == nil {
+		r.bundle = r.follower.follow(ctx)
+		wait, err := r.interval, error(nil)
+		if r.credentials.Certificate() != nil {
+			wait, err = r.check(ctx)
+		}
+		if differs(&r.logged, err) && ctx.Err() == nil {
 			r.log.Error(err, "Renewing the client certificate failed, trying again", "after", wait.String())
 		}
+		wait = min(wait, apiwait.Jitter(followInterval, 0.2))
 		select {
 		case <-ctx.Done():
 			return
@@ -73,35 +93,59 @@ func (r *rotation) check(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return r.interval, err
 	}
-	now := r.clock.Now()
-	if due := renewAt(begin, end, r.threshold); now.Before(due) {
+	now, due := r.clock.Now(), renewAt(begin, end, r.threshold)
+	early := now.Before(due)
+	if early && !r.signerChanged(identity.Leaf, now) {
 		return min(r.interval, due.Sub(now)), nil
 	}
 	if !now.Before(end) {
 		return r.interval, fmt.Errorf("the client certificate expired at %s, and a renewal requires a valid one: register the cluster again", end.UTC().Format(time.RFC3339))
 	}
 	r.log.Info("Renewing the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
+	retry := rotationRetry
+	if early {
+		retry = r.signerDelay
+	}
 	certificate, key, err := r.request(ctx, identity, end.Sub(begin))
 	if err != nil {
-		return rotationRetry, err
+		return retry, err
 	}
 	fresh, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return rotationRetry, fmt.Errorf("reading the new certificate: %w", err)
+		return retry, fmt.Errorf("reading the new certificate: %w", err)
 	}
-	stored := r.store.write(ctx, certificate, key)
+	if early && fresh.Leaf.CheckSignatureFrom(r.bundle[0]) != nil {
+		return retry, fmt.Errorf("the control plane does not sign with its new authority %s yet", r.bundle[0].Subject)
+	}
+	renewed := contents{certificate: certificate, key: key}
+	stored := r.store.write(ctx, renewed)
 	r.credentials.Use(&fresh)
 	_, end, err = validity(&fresh)
 	r.log.Info("Renewed the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
 	if stored != nil {
 		// The new one is in use, but the next start would find the old one.
-		return rotationRetry, errors.Join(err, r.storeLater(ctx, certificate, key, stored))
+		return rotationRetry, errors.Join(err, r.storeLater(ctx, renewed, stored))
 	}
 	return 0, err
 }
 
+// signerChanged reports whether another authority of the control plane than the one that signed the certificate signs now, and a
+// request may be made. At most 16 are made in an hour. A certificate of an authority that is not in the bundle has its own.
+func (r *rotation) signerChanged(leaf *x509.Certificate, now time.Time) bool {
+	signer := slices.IndexFunc(r.bundle, func(ca *x509.Certificate) bool { return leaf.CheckSignatureFrom(ca) == nil })
+	if signer == 0 {
+		r.signerDelay = 0
+	}
+	if signer <= 0 || now.Before(r.signerNext) {
+		return false
+	}
+	r.signerDelay = min(max(2*r.signerDelay, signerRetry), signerRetryMax)
+	r.signerNext = now.Add(r.signerDelay)
+	return true
+}
+
 // storeLater retries to store a certificate that is in use already, 30 times at most.
-func (r *rotation) storeLater(ctx context.Context, certificate, key []byte, err error) error {
+func (r *rotation) storeLater(ctx context.Context, renewed contents, err error) error {
 	for range 30 {
 		r.log.Error(err, "Storing the new client certificate failed, trying again", "after", rotationRetry.String())
 		select {
@@ -109,7 +153,7 @@ func (r *rotation) storeLater(ctx context.Context, certificate, key []byte, err 
 			return ctx.Err()
 		case <-r.clock.After(rotationRetry):
 		}
-		if err = r.store.write(ctx, certificate, key); err == nil {
+		if err = r.store.write(ctx, renewed); err == nil {
 			return nil
 		}
 	}

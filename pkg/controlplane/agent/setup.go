@@ -150,10 +150,7 @@ func (a *agent) run(ctx context.Context) error {
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
 	err = errors.Join(err, a.collect(ctx))
-	if o.Enabled(controllerCertRotation) {
-		err = errors.Join(err, a.mgr.Add(manager.RunnableFunc(a.rotate)))
-	}
-	if err != nil {
+	if err = errors.Join(err, a.mgr.Add(manager.RunnableFunc(a.rotate))); err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
 	clusters, err := a.mgr.GetCache().GetInformer(ctx, &clusterv1alpha1.Cluster{})
@@ -214,11 +211,18 @@ func (a *agent) renewLease(ctx context.Context) {
 	newLease(ctx, a).Run(ctx)
 }
 
-// rotate renews the client certificate until ctx ends.
+// rotate follows the authorities of the control plane until ctx ends, and renews the client certificate: before it ends if the
+// controller is enabled, and when another authority signs.
 func (a *agent) rotate(ctx context.Context) error {
-	if a.options.plane.credentials.Certificate() == nil {
+	credentials, threshold := a.options.plane.credentials, a.options.RotationThreshold
+	if credentials.Certificate() == nil {
 		a.log.Info("The kubeconfig of the control plane has no client certificate; there is nothing to renew")
-		return nil
+	}
+	if len(credentials.Authorities()) == 0 {
+		a.log.Info("The kubeconfig of the control plane has no authorities; there are none to exchange")
+	}
+	if !a.options.Enabled(controllerCertRotation) {
+		threshold = 0
 	}
 	var store kubeconfigStore
 	err := a.retry.until(ctx, "Finding the kubeconfig of the control plane", func(ctx context.Context) error {
@@ -233,8 +237,9 @@ func (a *agent) rotate(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	r := &rotation{
-		credentials: a.options.plane.credentials, store: store, requests: a.kube.CertificatesV1().CertificateSigningRequests(),
-		interval: a.options.RotationInterval, threshold: a.options.RotationThreshold, clock: a.clock, log: a.log,
+		credentials: credentials, store: store, requests: a.kube.CertificatesV1().CertificateSigningRequests(),
+		interval: a.options.RotationInterval, threshold: threshold, clock: a.clock, log: a.log,
+		follower: &follower{plane: a.options.plane, store: store, log: a.log},
 	}
 	r.run(ctx)
 	return nil

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -24,9 +25,12 @@ const kubeconfigSecret = "karmada-kubeconfig" //nolint:gosec // a name
 type kubeconfigStore interface {
 	// user is the name that the user has in the kubeconfig.
 	user() string
-	// write puts a client certificate and its key into the kubeconfig.
-	write(ctx context.Context, certificate, key []byte) error
+	// write puts contents into the kubeconfig.
+	write(ctx context.Context, c contents) error
 }
+
+// contents replace a client certificate and its key, or the authorities, in a kubeconfig. Those that are nil are kept.
+type contents struct{ certificate, key, authorities []byte }
 
 // openStore returns the Secret in the member if there is one, else the file.
 func openStore(ctx context.Context, p *plane, core corev1client.SecretsGetter, namespace, cluster string) (kubeconfigStore, error) {
@@ -61,8 +65,8 @@ func userOf(config *clientcmdapi.Config, kubecontext string) (string, *clientcmd
 	return c.AuthInfo, info, nil
 }
 
-// replaced returns a kubeconfig with another client certificate.
-func replaced(data []byte, kubecontext string, certificate, key []byte) ([]byte, error) {
+// replaced returns a kubeconfig with other contents.
+func replaced(data []byte, kubecontext string, c contents) ([]byte, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the control plane: %w", err)
@@ -71,8 +75,17 @@ func replaced(data []byte, kubecontext string, certificate, key []byte) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	info.ClientCertificate, info.ClientKey = "", ""
-	info.ClientCertificateData, info.ClientKeyData = certificate, key
+	if c.certificate != nil {
+		info.ClientCertificate, info.ClientKey = "", ""
+		info.ClientCertificateData, info.ClientKeyData = c.certificate, c.key
+	}
+	if c.authorities != nil {
+		cluster := config.Clusters[config.Contexts[cmp.Or(kubecontext, config.CurrentContext)].Cluster]
+		if cluster == nil || len(cluster.CertificateAuthorityData) == 0 {
+			return nil, errors.New("the kubeconfig of the control plane has no authorities of its own; those of its file stay in use")
+		}
+		cluster.CertificateAuthorityData = c.authorities
+	}
 	out, err := clientcmd.Write(*config)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the kubeconfig of the control plane: %w", err)
@@ -88,13 +101,13 @@ type secretStore struct {
 
 func (s *secretStore) user() string { return s.name }
 
-func (s *secretStore) write(ctx context.Context, certificate, key []byte) error {
+func (s *secretStore) write(ctx context.Context, c contents) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		secret, err := s.secrets.Get(ctx, kubeconfigSecret, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("reading secret %s of the member: %w", kubeconfigSecret, err)
 		}
-		data, err := replaced(secret.Data[kubeconfigSecret], s.context, certificate, key)
+		data, err := replaced(secret.Data[kubeconfigSecret], s.context, c)
 		if err != nil {
 			return err
 		}
@@ -109,12 +122,12 @@ type fileStore struct{ path, context, name string }
 
 func (s *fileStore) user() string { return s.name }
 
-func (s *fileStore) write(_ context.Context, certificate, key []byte) error {
+func (s *fileStore) write(_ context.Context, c contents) error {
 	data, err := os.ReadFile(s.path)
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the control plane: %w", err)
 	}
-	if data, err = replaced(data, s.context, certificate, key); err != nil {
+	if data, err = replaced(data, s.context, c); err != nil {
 		return err
 	}
 	if err := pki.WriteFile(s.path, data, 0o600); err != nil {
