@@ -107,6 +107,15 @@ func SkippedByDefault(namespace string) bool {
 // InsightRole is the ClusterRole that lets users of one namespace read what decides about their objects.
 const InsightRole = "karmada-insight"
 
+// Reasons of the events about certificates that end soon, and the annotations that have the common name and the end of one. They are about
+// the namespace karmada-system.
+const (
+	CertificateEnding   = "CertificateEnding"
+	CertificateEnded    = "CertificateEnded"
+	CertificateSubject  = "certificate.karmada.io/subject"
+	CertificateNotAfter = "certificate.karmada.io/not-after"
+)
+
 // The webhook configurations of the control plane.
 const (
 	MutatingWebhooks   = "mutating-config"

@@ -96,6 +96,7 @@ func (s *setup) controllers() []controller {
 		{"detector", true, detector.Setup},
 		{"dependencies", true, gated(gates.PropagateDeps, dependencies.Setup)},
 		{"agentRights", true, agentrbac.Setup},
+		{"certificateEvents", true, setupCertificateEvents},
 		{"agentcsrapproving", false, func(ctx context.Context, e *env.Env) error {
 			return agentcsr.Setup(ctx, e, agentrbac.NewGranter(e).Grant)
 		}},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/version"
@@ -34,6 +35,8 @@ type Federation struct {
 	Readyz string
 	// Leases are those of the roles.
 	Leases []coordinationv1.Lease
+	// Events are those of the namespace karmada-system, such as about certificates that end soon.
+	Events []corev1.Event
 	// Clusters are sorted by name.
 	Clusters []*clusterv1alpha1.Cluster
 	// Bindings are those of both scopes.
@@ -73,6 +76,10 @@ func (r *Reader) Federation(parent context.Context) (*Federation, error) {
 	group.Go(func() {
 		in.list(ctx, Leases, &coordinationv1.LeaseList{}, func(l client.ObjectList) { f.Leases = append(f.Leases, l.(*coordinationv1.LeaseList).Items...) },
 			client.InNamespace(clusterv1alpha1.NamespaceKarmadaSystem))
+	})
+	group.Go(func() {
+		in.list(ctx, Events, &corev1.EventList{}, func(l client.ObjectList) { f.Events = append(f.Events, l.(*corev1.EventList).Items...) },
+			client.InNamespace(corev1.NamespaceDefault), client.MatchingFields{"involvedObject.kind": "Namespace", "involvedObject.name": clusterv1alpha1.NamespaceKarmadaSystem})
 	})
 	group.Go(func() { f.Clusters = in.clusters(ctx) })
 	group.Go(func() {
@@ -144,6 +151,7 @@ func (r *Reader) readyz(ctx context.Context, in *reads) string {
 // Mapper maps the kinds that Federation reads without discovery, which would wait for an API that does not answer.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Event"), meta.RESTScopeNamespace)
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	mapper.Add(clusterv1alpha1.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
 	mapper.Add(policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"), meta.RESTScopeNamespace)

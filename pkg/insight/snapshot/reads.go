@@ -34,6 +34,7 @@ const (
 	Version          = "the version of the API server"
 	Readyz           = "/readyz of the API server"
 	Leases           = "Leases in karmada-system"
+	Events           = "Events of the namespace karmada-system"
 	Clusters         = "Clusters"
 	Quotas           = "FederatedResourceQuotas"
 	Registries       = "ResourceRegistries"

@@ -82,7 +82,7 @@ func TestFederation_UserOfOneNamespace(t *testing.T) {
 		}
 		return c.List(ctx, list, client.InNamespace("a"))
 	})
-	const others = "Clusters, ClusterResourceBindings, FederatedResourceQuotas, Leases in karmada-system, ResourceBindings, ResourceRegistries"
+	const others = "Clusters, ClusterResourceBindings, Events of the namespace karmada-system, FederatedResourceQuotas, Leases in karmada-system, ResourceBindings, ResourceRegistries"
 	if bindings, gaps := read(t, r); bindings != "" || gaps != sorted(others) {
 		t.Errorf("without a namespace: bindings %s; gaps %s", bindings, gaps)
 	}

@@ -2,15 +2,18 @@ package status
 
 import (
 	"bufio"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
@@ -30,6 +33,14 @@ type ControlPlane struct {
 	Roles []Role `json:"roles"`
 	// RolesUnknown reports whether the Leases could not be read.
 	RolesUnknown bool `json:"rolesUnknown,omitempty"`
+	// Certificates are those that have ended or end within 30 days, as far as the controller manager knows them.
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// Certificate has the common name and, in RFC 3339 form, the end of a certificate.
+type Certificate struct {
+	Subject  string `json:"subject"`
+	NotAfter string `json:"notAfter"`
 }
 
 // Role is a role that elects a leader.
@@ -66,6 +77,7 @@ func (r *reporter) controlPlane() {
 			r.role(&r.Leases[i])
 		}
 	}
+	r.certificates()
 	c.RolesUnknown = r.Lacks(snapshot.Leases)
 	slices.SortFunc(c.Roles, func(a, b Role) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -106,4 +118,24 @@ func (r *reporter) role(l *coordinationv1.Lease) {
 	}
 	r.add(Problem{Reason: ReasonNoLeader, Object: object(coordinationv1.SchemeGroupVersion.String(), "Lease", l.Namespace, l.Name),
 		Workloads: len(r.Bindings), Text: text}, r.program, "describe", "lease", l.Name, "-n", l.Namespace)
+}
+
+// certificates adds what recent events report of certificates that end, those that have ended first. Old events are about renewed ones.
+func (r *reporter) certificates() {
+	key := func(e *corev1.Event) string {
+		return cmp.Or(e.Annotations[names.CertificateNotAfter], "others") + e.Annotations[names.CertificateSubject]
+	}
+	events := slices.DeleteFunc(slices.Clone(r.Events), func(e corev1.Event) bool {
+		return e.Reason != names.CertificateEnding && e.Reason != names.CertificateEnded || r.Now.Sub(e.LastTimestamp.Time) > 2*time.Hour
+	})
+	slices.SortFunc(events, func(a, b corev1.Event) int {
+		return cmp.Or(strings.Compare(key(&a), key(&b)), b.LastTimestamp.Compare(a.LastTimestamp.Time))
+	})
+	for _, e := range slices.CompactFunc(events, func(a, b corev1.Event) bool { return key(&a) == key(&b) }) {
+		if end := e.Annotations[names.CertificateNotAfter]; end != "" {
+			r.out.ControlPlane.Certificates = append(r.out.ControlPlane.Certificates, Certificate{why.Line(e.Annotations[names.CertificateSubject]), why.Line(end)})
+		}
+		text, _, _ := strings.Cut(e.Message, "; ") // the rest is what to do
+		r.add(Problem{Reason: e.Reason, Object: object("v1", "Namespace", "", e.InvolvedObject.Name), Text: text}, r.program, "certs", "check")
+	}
 }

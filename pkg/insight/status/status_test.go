@@ -17,6 +17,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -123,6 +124,29 @@ func all(changes ...func(*snapshot.Federation)) func(*snapshot.Federation) {
 	}
 }
 
+// ending is an event about a certificate.
+func ending(name, reason, notAfter string, at int64) corev1.Event {
+	return corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{names.CertificateSubject: strings.Split(name, ".")[0], names.CertificateNotAfter: notAfter}},
+		Reason:     reason, Message: "certificate " + name + " ends\nat " + notAfter + "; renew it", LastTimestamp: metav1.Unix(at, 0),
+	}
+}
+
+// TestFederation_Certificates has those that ended first, and without control characters.
+func TestFederation_Certificates(t *testing.T) {
+	f := federation()
+	f.Events = []corev1.Event{
+		ending("soon\x1b.19700101", names.CertificateEnding, "1970-01-11T00:00:00Z", 900), ending("ended.19700101", names.CertificateEnded, "1970-01-01T00:00:00Z", 900),
+		ending("certificates.19700101", names.CertificateEnding, "", 900),
+	}
+	f.Events[2].Annotations = nil // it is about several
+	want := []Certificate{{"ended", "1970-01-01T00:00:00Z"}, {"soon", "1970-01-11T00:00:00Z"}}
+	got := Federation(f, "karmadactl")
+	if diff := cmp.Diff(want, got.ControlPlane.Certificates); diff != "" || got.ProblemCount != 3 {
+		t.Error(got.ProblemCount, diff)
+	}
+}
+
 const explained = " | karmadactl why deployment web -n ns"
 
 func TestFederation_Problems(t *testing.T) {
@@ -137,6 +161,15 @@ func TestFederation_Problems(t *testing.T) {
 			[]string{"NoLeader 2 no karmada-scheduler leads: its Lease was renewed 5m ago | karmadactl describe lease karmada-scheduler -n karmada-system"}},
 		"a leader that left": {func(f *snapshot.Federation) { f.Leases[0].Spec.HolderIdentity = new("") },
 			[]string{"NoLeader 2 no karmada-scheduler leads: its Lease was renewed 10s ago | karmadactl describe lease karmada-scheduler -n karmada-system"}},
+		"certificates that end": {func(f *snapshot.Federation) {
+			f.Events = []corev1.Event{
+				ending("agent.19700101", names.CertificateEnding, "1970-01-11T00:00:00Z", 900), ending("other.19700101", "Other", "", 900),
+				ending("plane.19691231", names.CertificateEnding, "1970-01-01T00:00:00Z", 10), ending("plane.19700101", names.CertificateEnded, "1970-01-01T00:00:00Z", 900),
+				ending("renewed.19691231", names.CertificateEnding, "1970-01-02T00:00:00Z", -7200),
+			}
+		}, []string{
+			"CertificateEnded 0 certificate plane.19700101 ends at 1970-01-01T00:00:00Z | karmadactl certs check",
+			"CertificateEnding 0 certificate agent.19700101 ends at 1970-01-11T00:00:00Z | karmadactl certs check"}},
 		"a cluster is not Ready, and what waits for it": {all(notReady, replace(notApplied(900, "")), func(f *snapshot.Federation) {
 			f.Bindings[1].GetStatus().AggregatedStatus[1].Health = workv1alpha2.ResourceUnhealthy
 		}), []string{"ClusterNotReachable 2 cluster m2 is not Ready (2 workloads): ClusterNotReachable: cluster is not reachable | karmadactl describe cluster m2"}},
