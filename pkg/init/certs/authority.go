@@ -104,6 +104,13 @@ type signers struct {
 	now         time.Time
 }
 
+// endsWithAuthority reports whether a certificate is valid for as long as the authority that signed it: a process reads it once.
+func (s *signers) endsWithAuthority(c *x509.Certificate) bool {
+	return slices.ContainsFunc(s.changes, func(change change) bool {
+		return c.CheckSignatureFrom(change.old) == nil && !c.NotAfter.Before(change.old.NotAfter)
+	})
+}
+
 // signerOf returns what signs the successor of a certificate, and the chain after it; nil if that is not known.
 func (s *signers) signerOf(c *x509.Certificate) (*pki.Pair, []*x509.Certificate) {
 	for i := range s.changes {
@@ -124,7 +131,7 @@ func (s *signers) signerOf(c *x509.Certificate) (*pki.Pair, []*x509.Certificate)
 	return nil, nil
 }
 
-// identity is the same for certificates that stand for each other.
+// identity is the same for certificates of one authority that stand for each other.
 func identity(c *x509.Certificate) string {
 	ips := make([]string, len(c.IPAddresses))
 	for i, ip := range c.IPAddresses {
@@ -137,12 +144,11 @@ func identity(c *x509.Certificate) string {
 // missing only those get one that the present authority did not sign; one that it signed already is the successor of the others.
 func (s *signers) renew(x *exchange, leaves []named, missing bool) ([]*x509.Certificate, error) {
 	successors := map[string]pki.Pair{}
+	key := func(l named, signer *pki.Pair) string { return identity(l.Cert) + string(signer.Cert.Raw) }
 	var out []*x509.Certificate
-	if missing {
-		for _, l := range leaves {
-			if signer, _ := s.signerOf(l.Cert); signer != nil && l.Cert.CheckSignatureFrom(signer.Cert) == nil {
-				successors[identity(l.Cert)] = l.Pair
-			}
+	for _, l := range leaves {
+		if signer, _ := s.signerOf(l.Cert); missing && signer != nil && l.Cert.CheckSignatureFrom(signer.Cert) == nil {
+			successors[key(l, signer)] = l.Pair
 		}
 	}
 	for _, l := range leaves {
@@ -150,13 +156,17 @@ func (s *signers) renew(x *exchange, leaves []named, missing bool) ([]*x509.Cert
 		if signer == nil {
 			continue // of another authority
 		}
-		next, ok := successors[identity(l.Cert)]
+		next, ok := successors[key(l, signer)]
 		if !ok {
+			validity := s.validity
+			if s.endsWithAuthority(l.Cert) {
+				validity = pki.CAValidity
+			}
 			var err error
-			if next, err = pki.Renew(l.Pair, l.keepsKey, *signer, s.validity, s.now); err != nil {
+			if next, err = pki.Renew(l.Pair, l.keepsKey, *signer, validity, s.now); err != nil {
 				return nil, fmt.Errorf("%s: %w", l.Place, err)
 			}
-			successors[identity(l.Cert)] = next
+			successors[key(l, signer)] = next
 			out = append(out, next.Cert)
 		}
 		x.certs[string(l.Cert.Raw)] = append([]*x509.Certificate{next.Cert}, chain...)

@@ -280,6 +280,31 @@ func TestRenew_ReplacesEveryCopy(t *testing.T) {
 	s.understand()
 }
 
+// Two authorities each have a certificate of the same name.
+func TestRenew_KeepsToTheAuthority(t *testing.T) {
+	s := newSite(t)
+	proxy, err := pki.ParsePair(s.data["karmada-cert/front-proxy-ca.crt"], s.data["karmada-cert/front-proxy-ca.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := pki.NewLeaf(pki.LeafConfig{CommonName: "system:admin", Organization: []string{"system:masters"}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, proxy, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := admin.KeyPEM()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.data["other/x.crt"], s.data["other/x.key"] = admin.CertPEM(), key
+	if _, err := Renew(t.Context(), s, options(start.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cert("other/x.crt").CheckSignatureFrom(proxy.Cert); err != nil {
+		t.Error(err)
+	}
+	s.understand()
+}
+
 func TestRenew_Only(t *testing.T) {
 	s := newSite(t)
 	before := maps.Clone(s.data)
