@@ -48,7 +48,7 @@ type change struct {
 	old *x509.Certificate
 	new pki.Pair
 	// cross is the new authority signed by the old one: with it in their chain, certificates of the new authority are accepted by
-	// clients that know the old one alone.
+	// those that know the old one alone. Nil if the old one cannot sign any more.
 	cross *x509.Certificate
 }
 
@@ -84,13 +84,12 @@ func trust(changes []change, newFirst bool) *exchange {
 	return x
 }
 
-// distrust returns the exchange after which the old authorities are nowhere.
-func distrust(changes []change) *exchange {
+// without returns the exchange after which some certificates are nowhere.
+func without(certs ...*x509.Certificate) *exchange {
 	x := newExchange()
-	for _, c := range changes {
-		x.certs[string(c.old.Raw)] = nil
-		if c.cross != nil {
-			x.certs[string(c.cross.Raw)] = nil
+	for _, c := range certs {
+		if c != nil {
+			x.certs[string(c.Raw)] = nil
 		}
 	}
 	return x
@@ -117,7 +116,7 @@ func (s *signers) signerOf(c *x509.Certificate) (*pki.Pair, []*x509.Certificate)
 		change := &s.changes[i]
 		if c.CheckSignatureFrom(change.old) == nil || c.CheckSignatureFrom(change.new.Cert) == nil {
 			var chain []*x509.Certificate
-			if change.cross != nil && slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth) {
+			if change.cross != nil {
 				chain = append(chain, change.cross)
 			}
 			return &change.new, chain

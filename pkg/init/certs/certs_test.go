@@ -333,7 +333,7 @@ func TestRenew_EndedOnesAreRestarted(t *testing.T) {
 	if _, err := Renew(t.Context(), s, options(start.Add(pki.DefaultValidity+time.Hour))); err != nil {
 		t.Fatal(err)
 	}
-	if !s.settled[0].ended {
+	if !s.settled[0].restart {
 		t.Error("the processes are not restarted")
 	}
 }

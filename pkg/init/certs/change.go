@@ -3,6 +3,7 @@ package certs
 import (
 	"context"
 	"crypto"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -33,7 +34,9 @@ func RenewAuthorities(ctx context.Context, in Installation, o Options) (*Result,
 		return nil, fmt.Errorf("the old authorities are being removed: run %s certs renew --ca --finish again", o.Program)
 	}
 	if r.state.Step == StepPrepared {
-		err := r.perform(ctx, StepTrusted, func([]*content) (*exchange, error) { return trust(r.state.changes, false), nil })
+		err := r.perform(ctx, StepTrusted, settlement{restart: !r.crossed(), skip: r.crossed()}, func([]*content) (*exchange, error) {
+			return trust(r.state.changes, false), nil
+		})
 		if err == nil {
 			err = r.record(ctx, StepTrusted)
 		}
@@ -122,9 +125,14 @@ func (r *renewer) record(ctx context.Context, step string) error {
 	return nil
 }
 
+// crossed reports whether certificates of the new authorities are accepted by those that know the old ones alone.
+func (r *renewer) crossed() bool {
+	return !slices.ContainsFunc(r.state.changes, func(c change) bool { return c.cross == nil })
+}
+
 // issue exchanges all certificates of the old authorities.
 func (r *renewer) issue(ctx context.Context) error {
-	err := r.perform(ctx, StepIssued, func(contents []*content) (*exchange, error) {
+	err := r.perform(ctx, StepIssued, settlement{additive: r.crossed()}, func(contents []*content) (*exchange, error) {
 		s := &signers{changes: r.state.changes, validity: r.Validity, now: r.Now()}
 		_, leaves := pairs(contents)
 		x := trust(r.state.changes, true)
@@ -158,7 +166,14 @@ func Finish(ctx context.Context, in Installation, o Options, force bool) (*Resul
 	if err := r.record(ctx, StepFinishing); err != nil {
 		return nil, err
 	}
-	err = r.perform(ctx, StepFinishing, func([]*content) (*exchange, error) { return distrust(r.state.changes), nil })
+	var old, cross []*x509.Certificate
+	for _, c := range r.state.changes {
+		old, cross = append(old, c.old), append(cross, c.cross)
+	}
+	err = r.perform(ctx, StepFinishing, settlement{authorities: true}, func([]*content) (*exchange, error) { return without(old...), nil })
+	if err == nil { // all know the new authorities now
+		err = r.perform(ctx, StepFinishing, settlement{}, func([]*content) (*exchange, error) { return without(cross...), nil })
+	}
 	if err == nil {
 		err = r.in.store(ctx, nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -246,8 +247,11 @@ func (w workload) rank() int {
 	if i := slices.Index([]string{components.Etcd, components.APIServer}, w.component()); i >= 0 {
 		return i
 	}
-	return 2
+	return rankAPIServer + 1
 }
+
+// rankAPIServer is the rank of the API server.
+const rankAPIServer = 1
 
 // workloads returns those in the namespace that mount Secrets, in the order in which they are restarted.
 func (h *Hosted) workloads(ctx context.Context) ([]workload, error) {
@@ -307,14 +311,38 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	go tracker.Run(running)
+	var all []*settling
 	for _, w := range workloads {
 		data := components.SecretFiles(w.template.Spec.Volumes, func(name string) map[string][]byte { return secrets[name] })
-		if len(data) == 0 {
-			continue
+		if len(data) > 0 {
+			all = append(all, &settling{Hosted: h, workload: w, files: data, tracker: tracker, settlement: request})
 		}
-		s := settling{Hosted: h, workload: w, files: data, tracker: tracker}
-		if err := s.run(ctx, request.ended); err != nil {
-			return fmt.Errorf("%s: %w", w.GetName(), err)
+	}
+	// Those that are not restarted can be waited for at the same time.
+	first := slices.IndexFunc(all, func(s *settling) bool { return s.rank() > rankAPIServer })
+	if first < 0 {
+		first = len(all)
+	}
+	for _, s := range all[:first] {
+		if err := s.run(ctx); err != nil {
+			return err
+		}
+	}
+	g, each := errgroup.WithContext(ctx)
+	for _, s := range all[first:] {
+		g.Go(func() error {
+			if s.stale() {
+				return nil
+			}
+			return s.refreshed(each)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, s := range all[first:] {
+		if err := s.run(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -326,31 +354,59 @@ type settling struct {
 	workload
 	files   map[string][]byte
 	tracker *rollout.Tracker
+	settlement
+	// tried is whether it was waited for that the pods take the files over, done whether they use them.
+	tried, done bool
 }
 
-// run returns when the pods use the files of now. They are restarted one after the other if their process does not take them over.
-func (s *settling) run(ctx context.Context, restart bool) (err error) {
-	defer progress.Begin(ctx, s.Progress, s.GetName(), &err)()
+// stale reports whether the pods are to be restarted, since their process reads once what is new, or may not work.
+func (s *settling) stale() bool {
 	hash := components.ContentHash(s.component(), s.files)
-	annotations := map[string]string{components.ContentHashAnnotation: hash}
-	switch stale := s.template.Annotations[components.ContentHashAnnotation] != hash; {
-	case s.volatile() || !stale && (!restart || s.component() == components.Etcd):
-	case restart:
-		annotations[restartedAnnotation] = s.Now().UTC().Format(time.RFC3339)
-		fallthrough
+	switch same := s.template.Annotations[components.ContentHashAnnotation] == hash; {
+	case s.volatile():
+		return false
+	case s.restart && s.component() != components.Etcd:
+		return true
+	case s.additive: // these read certificates once, too
+		return !same && slices.Contains([]string{components.APIServer, components.KubeControllerManager}, s.component())
 	default:
-		return s.roll(ctx, annotations)
+		return !same
 	}
-	err = s.refresh(ctx)
-	if err == nil {
+}
+
+// refreshed is refresh without an error where restarting the pods helps.
+func (s *settling) refreshed(ctx context.Context) error {
+	s.tried = true
+	err := s.refresh(ctx)
+	switch s.done = err == nil; {
+	case s.done:
 		s.Progress.Done(s.GetName(), "uses the new certificates, not restarted")
+	case s.volatile() || ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", s.GetName(), err)
+	}
+	return nil
+}
+
+// run returns when the pods use the files of now. They are restarted if their process does not take them over.
+func (s *settling) run(ctx context.Context) (err error) {
+	if !s.stale() && !s.tried {
+		if err := s.refreshed(ctx); err != nil {
+			return err
+		}
+	}
+	if s.done {
 		return nil
 	}
-	if s.volatile() {
-		return err
+	defer progress.Begin(ctx, s.Progress, s.GetName(), &err)()
+	annotations := map[string]string{components.ContentHashAnnotation: components.ContentHash(s.component(), s.files)}
+	if s.template.Annotations[components.ContentHashAnnotation] == annotations[components.ContentHashAnnotation] {
+		annotations[restartedAnnotation] = s.Now().UTC().Format(time.RFC3339)
 	}
-	annotations[restartedAnnotation] = s.Now().UTC().Format(time.RFC3339)
-	return s.roll(ctx, annotations)
+	if err := s.roll(ctx, annotations); err != nil {
+		return fmt.Errorf("%s: %w", s.GetName(), err)
+	}
+	s.done = true
+	return nil
 }
 
 // restartedAnnotation is what kubectl sets on the pods of a workload that it restarts.
@@ -361,7 +417,6 @@ func (s *settling) roll(ctx context.Context, annotations map[string]string) erro
 	changed := s.DeepCopyObject().(client.Object)
 	switch o := changed.(type) {
 	case *appsv1.Deployment:
-		metav1.SetMetaDataAnnotation(&o.Spec.Template.ObjectMeta, "", "")
 		o.Spec.Template.Annotations = merged(s.template.Annotations, annotations)
 	case *appsv1.StatefulSet:
 		o.Spec.Template.Annotations = merged(s.template.Annotations, annotations)

@@ -58,7 +58,7 @@ func (l *Local) connect(ctx context.Context) (client.Client, error) {
 func (l *Local) kept(context.Context, named) (string, error) { return "", nil }
 
 func (l *Local) settle(ctx context.Context, s settlement) error {
-	if s.ended || s.authorities {
+	if s.restart || s.authorities || s.additive {
 		return l.Restart(ctx)
 	}
 	return wait.Until(ctx, wait.Options{Timeout: l.Timeout}, func(ctx context.Context) error {

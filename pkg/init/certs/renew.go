@@ -36,10 +36,12 @@ type Installation interface {
 
 // settlement is what was written.
 type settlement struct {
-	// ended reports whether certificates had ended, so that processes may not work any more.
-	ended bool
-	// authorities reports whether others are trusted.
-	authorities bool
+	// restart starts all processes anew: those with certificates that have ended may not work any more.
+	restart bool
+	// authorities reports whether authorities changed. With additive, those that processes have are enough until the next change.
+	authorities, additive bool
+	// skip has nothing wait: all that processes have is enough.
+	skip bool
 }
 
 // Options are how certificates are renewed.
@@ -150,7 +152,7 @@ func Renew(ctx context.Context, in Installation, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.out, r.perform(ctx, stepLeaves, func(contents []*content) (*exchange, error) {
+	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil}, func(contents []*content) (*exchange, error) {
 		s, err := r.signers(contents)
 		if err != nil {
 			return nil, err
@@ -297,7 +299,7 @@ func belongs(names []string, only string) bool {
 const conflicts = 5
 
 // perform makes an exchange, first in what can be written without the control plane.
-func (r *renewer) perform(ctx context.Context, step string, make func(contents []*content) (*exchange, error)) (err error) {
+func (r *renewer) perform(ctx context.Context, step string, request settlement, make func(contents []*content) (*exchange, error)) (err error) {
 	defer progress.Begin(ctx, r.Progress, step, &err)()
 	var x *exchange
 	write := func(read func() ([]*content, error)) error {
@@ -331,8 +333,10 @@ func (r *renewer) perform(ctx context.Context, step string, make func(contents [
 	if err != nil {
 		return err
 	}
-	if err := r.in.settle(ctx, settlement{ended: r.ended, authorities: step != stepLeaves}); err != nil {
-		return err
+	if request.restart = request.restart || r.ended; !request.skip || request.restart {
+		if err := r.in.settle(ctx, request); err != nil {
+			return err
+		}
 	}
 	cp, err := r.in.connect(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"encoding/pem"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,18 +20,24 @@ const (
 	keyEnd         = ".key"
 )
 
+// etcdCA is the file with the authority of etcd.
+const etcdCA = "etcd-ca.crt"
+
 // ContentHash returns the hash of the files of a pod that its process reads once, for ContentHashAnnotation. The files are those of
 // SecretFiles. The workload is the component as init names it, which is the name of the container, also where the Deployment has another.
 //
-// Left out is what processes read again: certificates that are not of an authority, the keys beside them, and in the kubeconfig the
-// client certificate. Those of Karmada read the authority in the kubeconfig again, too; kube-controller-manager reads all of it once.
+// Left out is what processes read again: certificates that are not of an authority, the keys beside them, and in kubeconfigs the
+// certificates. Those of Karmada read all authorities again but that of etcd; kube-controller-manager reads its kubeconfig once, and
+// karmada-apiserver that for webhooks: of those the chain after the client certificate does not count, by which others know it.
 func ContentHash(workload string, files map[string][]byte) string {
 	data := map[string][]byte{}
 	for name, content := range files {
 		switch {
-		case isLeaf(files, name):
+		case isLeaf(files, name), !OfKubernetes(workload) && isAuthority(content) && name != etcdCA:
 		case name == kubeconfigKey && !OfKubernetes(workload):
-			data[name] = withoutCertificates(content)
+			data[name] = withCertificates(content, func([]byte) []byte { return nil })
+		case name == kubeconfigKey, name == AdmissionKubeconfigKey:
+			data[name] = withCertificates(content, firstBlock)
 		default:
 			data[name] = content
 		}
@@ -50,17 +57,35 @@ func isLeaf(files map[string][]byte, name string) bool {
 	return err == nil && !certificate.IsCA
 }
 
-// withoutCertificates returns a kubeconfig without its certificates and keys, and what is none unchanged.
-func withoutCertificates(kubeconfig []byte) []byte {
+// isAuthority reports whether a file is the certificate of an authority, or a bundle of them.
+func isAuthority(content []byte) bool {
+	certificate, err := pki.ParseCert(content)
+	return err == nil && certificate.IsCA
+}
+
+// firstBlock returns the first block of PEM.
+func firstBlock(content []byte) []byte {
+	block, _ := pem.Decode(content)
+	if block == nil {
+		return content
+	}
+	return pem.EncodeToMemory(block)
+}
+
+// withCertificates returns a kubeconfig with what becomes of its client certificates. Without them it has no keys and authorities either.
+func withCertificates(kubeconfig []byte, change func([]byte) []byte) []byte {
 	config, err := clientcmd.Load(kubeconfig)
-	if err != nil || len(config.Clusters) == 0 {
+	if err != nil || len(config.AuthInfos) == 0 {
 		return kubeconfig
 	}
-	for _, cluster := range config.Clusters {
-		cluster.CertificateAuthorityData = nil
-	}
 	for _, user := range config.AuthInfos {
-		user.ClientCertificateData, user.ClientKeyData = nil, nil
+		if user.ClientCertificateData = change(user.ClientCertificateData); user.ClientCertificateData != nil {
+			continue
+		}
+		user.ClientKeyData = nil
+		for _, cluster := range config.Clusters {
+			cluster.CertificateAuthorityData = nil
+		}
 	}
 	out, err := clientcmd.Write(*config)
 	if err != nil {

@@ -53,12 +53,29 @@ func (i issuer) kubeconfig(server string, ca, client pki.Pair) []byte {
 	return out
 }
 
+// chain returns a kubeconfig with an authority after the client certificate.
+func (i issuer) chain(kubeconfig []byte, authority pki.Pair) []byte {
+	i.Helper()
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		i.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData = append(user.ClientCertificateData, authority.CertPEM()...)
+	}
+	out, err := clientcmd.Write(*config)
+	if err != nil {
+		i.Fatal(err)
+	}
+	return out
+}
+
 func TestContentHash_ChangesWithWhatIsReadOnce(t *testing.T) {
 	i := issuer{t}
 	ca, next := i.ca("ca"), i.ca("next")
 	leaf, renewed := i.leaf(ca), i.leaf(ca)
 	files := map[string][]byte{
-		"ca.crt": ca.CertPEM(), "ca.key": i.key(ca), "apiserver.crt": leaf.CertPEM(), "apiserver.key": i.key(leaf), "tls.crt": leaf.CertPEM(), "tls.key": i.key(leaf),
+		"ca.crt": ca.CertPEM(), "ca.key": i.key(ca), "apiserver.crt": leaf.CertPEM(), "apiserver.key": i.key(leaf), "tls.crt": leaf.CertPEM(), "tls.key": i.key(leaf), etcdCA: ca.CertPEM(),
 		"service-account.key": i.key(leaf), "damaged.crt": []byte("x"), "damaged.key": []byte("y"), AdmissionKubeconfigKey: i.kubeconfig("https://a", ca, leaf),
 		kubeconfigKey: i.kubeconfig("https://a", ca, leaf), "member1-kubeconfig": i.kubeconfig("https://a", ca, leaf),
 	}
@@ -71,8 +88,10 @@ func TestContentHash_ChangesWithWhatIsReadOnce(t *testing.T) {
 		"nothing":                               {nil, nil},
 		"a renewed certificate":                 {map[string][]byte{"apiserver.crt": renewed.CertPEM(), "apiserver.key": i.key(renewed)}, nil},
 		"the key alone":                         {map[string][]byte{"tls.key": i.key(renewed)}, nil},
-		"another authority":                     {map[string][]byte{"ca.crt": next.CertPEM()}, all},
-		"a bundle":                              {map[string][]byte{"ca.crt": append(ca.CertPEM(), next.CertPEM()...)}, all},
+		"another authority":                     {map[string][]byte{"ca.crt": next.CertPEM()}, []string{Etcd, APIServer, KubeControllerManager}},
+		"a bundle":                              {map[string][]byte{"ca.crt": append(ca.CertPEM(), next.CertPEM()...)}, []string{Etcd, APIServer, KubeControllerManager}},
+		"another authority of etcd":             {map[string][]byte{etcdCA: next.CertPEM()}, all},
+		"the chain after a client":              {map[string][]byte{kubeconfigKey: i.chain(files[kubeconfigKey], next), AdmissionKubeconfigKey: i.chain(files[AdmissionKubeconfigKey], next)}, nil},
 		"the key of an authority":               {map[string][]byte{"ca.key": i.key(next)}, all},
 		"the key of service accounts":           {map[string][]byte{"service-account.key": i.key(renewed)}, all},
 		"the key beside a damaged certificate":  {map[string][]byte{"damaged.key": []byte("z")}, all},
