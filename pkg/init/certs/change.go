@@ -171,8 +171,8 @@ func Finish(ctx context.Context, in Installation, o Options, force bool) (*Resul
 		old, cross = append(old, c.old), append(cross, c.cross)
 	}
 	err = r.perform(ctx, StepFinishing, settlement{authorities: true}, func([]*content) (*exchange, error) { return without(old...), nil })
-	if err == nil { // all know the new authorities now
-		err = r.perform(ctx, StepFinishing, settlement{}, func([]*content) (*exchange, error) { return without(cross...), nil })
+	if err == nil { // all know the new authorities now, and need no chain to the old ones
+		err = r.perform(ctx, "chains", settlement{skip: true}, func([]*content) (*exchange, error) { return without(cross...), nil })
 	}
 	if err == nil {
 		err = r.in.store(ctx, nil)

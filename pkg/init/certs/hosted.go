@@ -324,6 +324,11 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 		first = len(all)
 	}
 	for _, s := range all[:first] {
+		if s.rank() == rankAPIServer && !s.restart {
+			if err := s.storing(ctx); err != nil {
+				return err
+			}
+		}
 		if err := s.run(ctx); err != nil {
 			return err
 		}
@@ -377,6 +382,7 @@ func (s *settling) stale() bool {
 // refreshed is refresh without an error where restarting the pods helps.
 func (s *settling) refreshed(ctx context.Context) error {
 	s.tried = true
+	s.Progress.Begin(s.GetName())
 	err := s.refresh(ctx)
 	switch s.done = err == nil; {
 	case s.done:
@@ -406,6 +412,30 @@ func (s *settling) run(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", s.GetName(), err)
 	}
 	s.done = true
+	return nil
+}
+
+// storing waits until the API servers reach etcd, which may have restarted: one that ends while its requests hang does not close its
+// connections, and clients notice late.
+func (s *settling) storing(ctx context.Context) error {
+	pods, err := s.pods(ctx, s.workload)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		http, err := rest.HTTPClientFor(&rest.Config{
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true}, // nothing is sent
+			Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return s.forward.Pod(ctx, &pods[i], portOf(&pods[i], "server", 0))
+			},
+		})
+		if err == nil {
+			err = wait.Until(ctx, wait.Options{Timeout: s.Timeout}, func(ctx context.Context) error { return kube.CheckOK(ctx, http, "https://localhost/readyz") })
+		}
+		if err != nil {
+			return fmt.Errorf("pod %s: %w", pods[i].Name, err)
+		}
+	}
 	return nil
 }
 

@@ -76,6 +76,8 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--service-account-key-file="+pkiFile(ServiceAccountKey+".key"),
 		"--service-account-signing-key-file="+pkiFile(ServiceAccountKey+".key"),
 		"--service-cluster-ip-range="+c.IPv6.serviceRange(),
+		// Until nodes have heard that the pod ends, they send it connections.
+		"--shutdown-delay-duration=3s",
 		"--proxy-client-cert-file="+pkiFile("front-proxy-client.crt"),
 		"--proxy-client-key-file="+pkiFile("front-proxy-client.key"),
 		"--requestheader-allowed-names=front-proxy-client",

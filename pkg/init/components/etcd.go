@@ -16,6 +16,10 @@ import (
 
 const etcdVolume = "etcd-data"
 
+// aloneGracePeriod is how long an etcd of one member may take to stop, in seconds. It waits for watches to end for longer, while nobody
+// can write; what it has acknowledged is on its disk.
+const aloneGracePeriod = 1
+
 // EtcdStatefulSet returns the store. Its members start at the same time and find
 // each other before they are ready, so that any number comes up; they speak TLS to
 // each other under names, so that their addresses may change.
@@ -54,6 +58,9 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	}
 	s.Spec.VolumeClaimTemplates = claims
 	s.Spec.Template = c.template(p)
+	if w.Replicas == 1 && c.Etcd.StorageMode != StorageEmptyDir {
+		s.Spec.Template.Spec.TerminationGracePeriodSeconds = new(int64(aloneGracePeriod))
+	}
 	if c.Etcd.ContentHash != "" {
 		s.Spec.Template.Annotations[ContentHashAnnotation] = c.Etcd.ContentHash
 	}
