@@ -219,7 +219,7 @@ func (f *servicesFederation) register(t *testing.T, name string) (stop func()) {
 	o.ReportSecrets, o.ClusterAPIEndpoint = []string{"None"}, f.servers[name].Config.Host
 	o.SuccessThreshold, o.FailureThreshold, o.StatusFrequency = time.Second, 2*time.Second, time.Second
 	f.must(o.Gates.Set("MultiClusterService=true"))
-	cfg, err := o.Config("karmada-agent")
+	credentials, err := o.Credentials("karmada-agent")
 	f.must(err)
 	options := manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -227,7 +227,7 @@ func (f *servicesFederation) register(t *testing.T, name string) (stop func()) {
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	}
 	f.must(o.Manager(&options))
-	mgr, err := ctrl.NewManager(cfg, options)
+	mgr, err := ctrl.NewManager(credentials.Config, options)
 	f.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	f.must(agent.Setup(ctx, mgr, o))
