@@ -44,6 +44,8 @@ type site struct {
 	// fail ends the run at a call that changes something: 1 is the next one. 0 means never.
 	fail     int
 	settled  []settlement
+	// now is when certificates are verified; zero is when all are valid.
+	now time.Time
 	keptText map[string]string
 }
 
@@ -109,6 +111,9 @@ func (s *site) settle(_ context.Context, request settlement) error {
 // understand verifies that every certificate that a process uses, or that is there, is accepted by every process that trusts its authority.
 func (s *site) understand() {
 	s.t.Helper()
+	if !s.now.IsZero() {
+		return // nothing is accepted until the end
+	}
 	families := map[string][]*x509.CertPool{}
 	for _, contents := range []map[string][]byte{s.used, s.data} {
 		for key, data := range contents {
@@ -443,6 +448,25 @@ func TestRenewAuthorities_Steps(t *testing.T) {
 	report, err := Check(t.Context(), s)
 	if err != nil || report.Renewal == nil || report.Renewal.Step != StepIssued || len(report.Renewal.Done) != 3 {
 		t.Errorf("the report has %+v, %v", report.Renewal, err)
+	}
+}
+
+// With an authority that has ended nothing works; processes are restarted with both authorities, and then with certificates of the new one.
+func TestRenewAuthorities_Ended(t *testing.T) {
+	s := newSite(t)
+	now := start.Add(pki.CAValidity + time.Hour)
+	if _, err := Renew(t.Context(), s, options(now)); err == nil || !strings.Contains(err.Error(), `the authority "karmada" ended at 2035-12-30T00:00:00Z, so that it can sign no more: run karmadactl certs renew --ca`) {
+		t.Errorf("without new authorities: %v", err)
+	}
+	s.now = now
+	if _, err := RenewAuthorities(t.Context(), s, options(now)); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.settled) != 2 || !s.settled[0].restart || !s.settled[1].restart {
+		t.Errorf("the processes are waited for %+v", s.settled)
+	}
+	if c := s.cert("karmada-cert/apiserver.crt"); !c.NotAfter.Equal(now.Add(pki.DefaultValidity)) {
+		t.Errorf("the API server's is valid until %s", c.NotAfter)
 	}
 }
 

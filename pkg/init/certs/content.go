@@ -82,6 +82,8 @@ const maxCertificates = 20
 // piece is a certificate or a private key in a content.
 type piece struct {
 	Place
+	// text is where it is, with the chain after a certificate.
+	text []byte
 	cert *x509.Certificate
 	key  crypto.Signer
 }
@@ -96,7 +98,7 @@ func (c *content) pieces() []piece {
 				return
 			}
 			if p := parse(block); p.cert != nil || p.key != nil {
-				p.Place = place
+				p.Place, p.text = place, data
 				out = append(out, p)
 			}
 		}

@@ -143,7 +143,7 @@ func (h *Hosted) connect(ctx context.Context) (client.Client, error) {
 	}
 	cfg := &rest.Config{
 		Host: "https://localhost", Dial: h.dialAPIServer,
-		TLSClientConfig: rest.TLSClientConfig{CertData: leaves[i].CertPEM(), KeyData: key},
+		TLSClientConfig: rest.TLSClientConfig{CertData: leaves[i].chain, KeyData: key},
 	}
 	for _, c := range own {
 		if c.Key == "ca.crt" {

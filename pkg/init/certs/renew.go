@@ -234,7 +234,11 @@ func (r *renewer) chosen(contents []*content, s *signers) ([]named, error) {
 			}
 			continue
 		}
-		if !l.Cert.NotAfter.Before(signer.Cert.NotAfter) && s.now.Before(l.Cert.NotAfter) {
+		if !s.now.Before(signer.Cert.NotAfter) {
+			return nil, fmt.Errorf("the authority %q ended at %s, so that it can sign no more: run %s certs renew --ca",
+				signer.Cert.Subject.CommonName, signer.Cert.NotAfter.Format(time.RFC3339), r.Program)
+		}
+		if !l.Cert.NotAfter.Before(signer.Cert.NotAfter) {
 			continue // a new one would not end later
 		}
 		known = append(known, names[identity(l.Cert)]...)

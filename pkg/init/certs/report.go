@@ -139,7 +139,7 @@ func pairs(contents []*content) (authorities, leaves []named) {
 			continue
 		}
 		seen[string(p.cert.Raw)] = true
-		pair := named{Place: p.Place, Pair: pki.Pair{Cert: p.cert, Key: key.key}}
+		pair := named{Place: p.Place, chain: p.text, Pair: pki.Pair{Cert: p.cert, Key: key.key}}
 		if p.cert.IsCA {
 			authorities = append(authorities, pair)
 		} else {
@@ -151,6 +151,8 @@ func pairs(contents []*content) (authorities, leaves []named) {
 
 // named is a pair, and the first place where its certificate is.
 type named struct {
+	// chain is the text where the certificate is, with what follows it.
+	chain []byte
 	// keepsKey reports whether its key is used for something else too, so that the successor has it as well.
 	keepsKey bool
 	Place
