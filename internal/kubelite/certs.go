@@ -27,6 +27,8 @@ type certificates struct {
 	dir   pki.Dir
 	ca    pki.Pair
 	admin pki.Pair
+	// trusted are the authorities that clients are told: ca, and others beside it in its file.
+	trusted []byte
 }
 
 func (c certificates) cert(name string) string { return c.dir.Path(name + ".crt") }
@@ -74,7 +76,11 @@ func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 	})
 	leaf(certFrontProxyClient, frontProxyCA, nil, pki.LeafConfig{CommonName: "front-proxy-client", Usages: client, Validity: pki.CAValidity})
 	leaf(certAdmin, certs.ca, &certs.admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{groupMasters}, Usages: client})
-	if err := leaves.Wait(); err != nil {
+	err = leaves.Wait()
+	if err == nil {
+		certs.trusted, err = dir.Read(certCA + ".crt")
+	}
+	if err != nil {
 		return certs, fmt.Errorf("preparing certificates in %s: %w", dir, err)
 	}
 	return certs, nil

@@ -42,10 +42,10 @@ type site struct {
 	used  map[string][]byte
 	state map[string][]byte
 	// fail ends the run at a call that changes something: 1 is the next one. 0 means never.
-	fail     int
-	settled  []settlement
+	fail    int
+	settled []settlement
 	// now is when certificates are verified; zero is when all are valid.
-	now time.Time
+	now      time.Time
 	keptText map[string]string
 }
 

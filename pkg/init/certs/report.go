@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // SchemaVersion is the version of the fields of a Report. It changes when a field is removed or gets another meaning.
@@ -119,7 +120,7 @@ func name(common, all string) string { return cmp.Or(common, all, "-") }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// pairs returns the pairs of certificates and keys that are in contents, authorities and others, each once.
+// pairs returns the pairs of certificates and keys that are in contents, authorities and others, each once, without those of agents.
 func pairs(contents []*content) (authorities, leaves []named) {
 	keys := map[string]piece{}
 	var certs []piece
@@ -140,9 +141,12 @@ func pairs(contents []*content) (authorities, leaves []named) {
 		}
 		seen[string(p.cert.Raw)] = true
 		pair := named{Place: p.Place, chain: p.text, Pair: pki.Pair{Cert: p.cert, Key: key.key}}
-		if p.cert.IsCA {
+		_, agent := names.ClusterOfAgentUser(p.cert.Subject.CommonName)
+		switch {
+		case agent: // it renews its certificate itself
+		case p.cert.IsCA:
 			authorities = append(authorities, pair)
-		} else {
+		default:
 			leaves = append(leaves, pair)
 		}
 	}

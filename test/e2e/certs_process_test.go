@@ -1,0 +1,153 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A member in Pull mode and one in Push mode work on while all certificates end and get successors, and while the authorities change.
+func TestCerts_EndAndAreRenewed(t *testing.T) {
+	ns := namespace(t)
+	certs := func(args ...string) string {
+		t.Helper()
+		return must(t, append(append([]string{"certs"}, args...), "--local="+federationName, "--dir", stateDir)...)
+	}
+	works := func(replicas int) {
+		t.Helper()
+		apply(t, ns, deployment("web", replicas), policy("web", to("member1", "member2"))) // a webhook checks the policy
+		for _, m := range []string{"member1", "member2"} {
+			within(t, time.Minute, is(m, ns, "deploy/web", "{.status.readyReplicas}", fmt.Sprint(replicas)))
+		}
+	}
+	works(1)
+	must(t, "create", "configmap", "written", "-n", ns)
+
+	w := startWriter(t, ns)
+	certs("renew", "--cert-validity-period=24s")
+	end := firstEnd(t, certs("check", "--within=1s", "-o", "json"))
+	certs("renew", "--cert-validity-period=24s")
+	certs("renew")
+	for time.Now().Before(end) { // nothing else shows it
+		w.during(t, time.Second)
+	}
+	works(2)
+	if failed, _ := w.stop(); len(failed) > 0 {
+		t.Errorf("%d writes failed while certificates were renewed, the first: %v", len(failed), failed[0])
+	}
+
+	w = startWriter(t, ns)
+	out := certs("renew", "--ca")
+	if !strings.Contains(out, "all certificates are of the new ones") || strings.Contains(out, "The agents of these clusters") {
+		t.Errorf("the agent does not use the new authority:\n%s", out)
+	}
+	old, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	works(3)
+	next, ok := strings.CutPrefix(lastLine(out), "Copies of kubeconfigs elsewhere work until the old ones are removed: replace them, then run karmadactl ")
+	if !ok {
+		t.Fatalf("no next step in\n%s", out)
+	}
+	must(t, strings.Fields(next)...)
+	_, gap := w.stop()
+	t.Logf("the longest time without a write, in which the API server restarted twice: %s", gap)
+	works(1)
+	if now, err := os.ReadFile(kubeconfig); err != nil || string(now) == string(old) {
+		t.Errorf("the kubeconfig still has both authorities: %v", err)
+	}
+	if got := certs("check"); strings.Contains(got, "under way") || strings.Contains(got, "not read") {
+		t.Errorf("after the end:\n%s", got)
+	}
+}
+
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	return lines[len(lines)-1]
+}
+
+// firstEnd returns when the first of the certificates of a report ends.
+func firstEnd(t *testing.T, report string) time.Time {
+	t.Helper()
+	var r struct {
+		Certificates []struct{ NotAfter time.Time }
+	}
+	if err := json.Unmarshal([]byte(report), &r); err != nil || len(r.Certificates) == 0 {
+		t.Fatalf("%v in %s", err, report)
+	}
+	return r.Certificates[0].NotAfter
+}
+
+// writer writes to the control plane ten times a second, and watches what it writes.
+type writer struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+	failed []error
+	gap    time.Duration
+}
+
+func startWriter(t *testing.T, ns string) *writer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &writer{cancel: cancel}
+	w.done.Go(func() {
+		last := time.Now()
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := write(ctx, ns, n); err == nil {
+				w.gap, last = max(w.gap, time.Since(last)), time.Now()
+			} else if ctx.Err() == nil {
+				w.failed = append(w.failed, err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// write writes once, as a user who reads the kubeconfig each time.
+func write(ctx context.Context, ns string, n int) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	c, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_, err = c.CoreV1().ConfigMaps(ns).Patch(ctx, "written", types.MergePatchType, fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n), metav1.PatchOptions{})
+	return err
+}
+
+// during lets the writer write on.
+func (w *writer) during(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(d):
+	}
+}
+
+func (w *writer) stop() (failed []error, gap time.Duration) {
+	w.cancel()
+	w.done.Wait()
+	return w.failed, w.gap
+}
