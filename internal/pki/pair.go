@@ -40,10 +40,12 @@ const rsaBits = 3072
 type Pair struct {
 	Cert *x509.Certificate
 	Key  crypto.Signer
+	// chain is sent after a certificate that is not of an authority, PEM.
+	chain []byte
 }
 
-// CertPEM returns the certificate as PEM.
-func (p Pair) CertPEM() []byte { return EncodeCert(p.Cert) }
+// CertPEM returns the certificate with its chain as PEM.
+func (p Pair) CertPEM() []byte { return append(EncodeCert(p.Cert), p.chain...) }
 
 // KeyPEM returns the private key as PEM.
 func (p Pair) KeyPEM() ([]byte, error) { return EncodeKey(p.Key) }
@@ -142,7 +144,7 @@ func ParseKey(data []byte) (crypto.Signer, error) {
 
 // ParsePair reads a certificate and its key and checks that they belong together.
 func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
-	leaf, err := ParseCert(certPEM)
+	all, err := cert.ParseCertsPEM(certPEM)
 	if err != nil {
 		return Pair{}, fmt.Errorf("reading the certificate: %w", err)
 	}
@@ -150,7 +152,10 @@ func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("reading the private key: %w", err)
 	}
-	pair := Pair{Cert: leaf, Key: key}
+	pair := Pair{Cert: all[0], Key: key}
+	for i := 1; i < len(all) && !pair.Cert.IsCA; i++ {
+		pair.chain = append(pair.chain, EncodeCert(all[i])...)
+	}
 	if !pair.Matches() {
 		return Pair{}, errors.New("the private key does not belong to the certificate")
 	}

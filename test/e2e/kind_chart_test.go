@@ -67,6 +67,26 @@ certs: {auto: {hosts: [localhost, %s]}}
 	s.does(t, helm("rollback", "1"+wait))
 	s.does(t, "kubectl --kubeconfig try.yaml get propagationpolicy p")
 
+	// Another authority: an upgrade keeps what was written.
+	karmadactl := func(args string) string {
+		return "karmadactl certs " + args + " --kubeconfig " + kubeconfig + " --context host -n chart"
+	}
+	s.does(t, karmadactl("check"))
+	s.does(t, karmadactl("renew --ca"), "are trusted, and all certificates are of the new ones")
+	secrets := host + "get secrets -l app.kubernetes.io/managed-by=karmada-release -o jsonpath='{range .items[*]}{.metadata.name} {.data}{\"\\n\"}{end}'"
+	workloads := host + "get deployments,statefulsets -o jsonpath='{range .items[*]}{.metadata.name} {.metadata.generation}{\"\\n\"}{end}'"
+	written, layout := s.does(t, secrets), s.does(t, workloads)
+	s.does(t, helm("upgrade", chart+" -f values.yaml"+wait), "STATUS: deployed")
+	if s.does(t, secrets) != written {
+		t.Error("an upgrade changed certificates that certs renew wrote")
+	}
+	if got := s.does(t, workloads); got != layout {
+		t.Errorf("an upgrade with the same values changed the workloads\n%s\nto\n%s", layout, got)
+	}
+	s.does(t, karmadactl("renew --ca --finish"), "are no longer trusted")
+	s.does(t, host+"get secret try-kubeconfig -o jsonpath={.data.kubeconfig} | base64 -d | sed 's#server: .*#server: https://"+address(t, "host")+":31443#' > try.yaml")
+	s.does(t, "kubectl --kubeconfig try.yaml get propagationpolicy p")
+
 	// A part of a control plane that has its Secrets as Karmada's own chart makes them.
 	s.does(t, host+"get secret try-kubeconfig -o jsonpath={.data.kubeconfig} | base64 -d > admin.yaml && "+host+"create secret generic other-kubeconfig --from-file=kubeconfig=admin.yaml")
 	files := ""

@@ -39,6 +39,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 type flags struct {
 	host           env.Kubeconfig
 	namespace      string
+	release        string
 	data, pki      string
 	kubeconfigs    []string
 	federation     string
@@ -54,6 +55,7 @@ func (f *flags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.host.AddHostFlags(flags)
 	env.AddHostNamespace(flags, &f.namespace)
+	flags.StringVar(&f.release, "release", "", "Name of the Helm release, if the namespace has several control planes; \"karmada\" for that of init.")
 	flags.StringVarP(&f.data, "karmada-data", "d", config.DefaultDataPath, "Directory with the administrator's kubeconfig that init wrote.")
 	flags.StringVar(&f.pki, "karmada-pki", "", "Directory with the certificates that init wrote; default pki in --karmada-data.")
 	flags.StringSliceVar(&f.kubeconfigs, "karmada-kubeconfig", nil, "Further kubeconfigs of the control plane, which are renewed with it.")
@@ -89,7 +91,7 @@ func (f *flags) installation(e *env.Env, reporter progress.Reporter) (certs.Inst
 		pki = filepath.Join(f.data, "pki")
 	}
 	in := &certs.Hosted{
-		Program: e.Name, Namespace: f.namespace, Files: append(f.kubeconfigs, filepath.Join(f.data, credentials.KubeconfigName)), PKI: pki,
+		Program: e.Name, Namespace: f.namespace, Release: f.release, Files: append(f.kubeconfigs, filepath.Join(f.data, credentials.KubeconfigName)), PKI: pki,
 		Timeout: timeout, Progress: reporter, Now: e.Now,
 	}
 	return in, in.Connect(cfg)

@@ -163,5 +163,8 @@ func (r *renewal) given() string {
 	if r.namespace != newFlags().namespace {
 		out += " --namespace " + r.namespace
 	}
+	if r.release != "" {
+		out += " --release " + r.release
+	}
 	return out
 }

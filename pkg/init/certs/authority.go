@@ -12,9 +12,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
-// renewalName is the name of the Secret, or file, with the state of a change of authorities.
-const renewalName = "karmada-certs-renewal"
-
 // Steps of a change of authorities.
 const (
 	// StepPrepared is when the new authorities are made and nothing uses them.
@@ -190,7 +187,7 @@ func (r *Renewal) encode() (map[string][]byte, error) {
 	}
 	out := map[string][]byte{stateKey: text, progressKey: []byte(strings.Join(r.Done, "\n") + "\n")}
 	for i, c := range r.changes {
-		prefix := fmt.Sprintf("%d-%s", i, c.old.Subject.CommonName)
+		prefix := fmt.Sprintf("authority-%d", i) // names can have characters that keys of Secrets cannot
 		key, err := c.new.KeyPEM()
 		if err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -533,6 +534,15 @@ func TestRenewAuthorities_Custom(t *testing.T) {
 	}
 	if s.state != nil {
 		t.Error("something was begun")
+	}
+	state, err := (&Renewal{changes: []change{{old: custom.Cert, new: custom}}}).encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range state {
+		if problems := validation.IsConfigMapKey(key); len(problems) > 0 {
+			t.Errorf("a Secret cannot have the key %q: %v", key, problems)
+		}
 	}
 }
 

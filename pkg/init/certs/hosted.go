@@ -36,6 +36,8 @@ type Hosted struct {
 	Program string
 	// Namespace of the control plane.
 	Namespace string
+	// Release is the name of the Helm release, "karmada" for what init installed. Empty means the only control plane in Namespace.
+	Release string
 	// Files are kubeconfigs of the control plane, PKI a directory of certificates. Those that do not exist, or are of another
 	// installation, are left alone.
 	Files []string
@@ -48,6 +50,9 @@ type Hosted struct {
 	api     kubernetes.Interface
 	client  client.Client
 	forward *forward.Host
+	// scope chooses the objects of the control plane, state is the Secret with the state of a change of its authorities.
+	scope []client.ListOption
+	state metav1.ObjectMeta
 	// certSecrets are the Secrets with all certificates of the installation.
 	certSecrets map[string]bool
 	notes       []string
@@ -76,8 +81,40 @@ func (h *Hosted) Connect(cfg *rest.Config) error {
 // frontProxyCA is a key that only the Secret with all certificates has.
 const frontProxyCA = "front-proxy-ca.crt"
 
+// choose finds the control plane. Of several, each has the objects with its label.
+func (h *Hosted) choose(ctx context.Context) error {
+	list := &corev1.SecretList{}
+	if err := h.client.List(ctx, list, client.InNamespace(h.Namespace)); err != nil {
+		return fmt.Errorf("listing the Secrets in namespace %s: %w", h.Namespace, err)
+	}
+	const nameOfInit = "karmada"
+	found := map[string]map[string]string{} // the labels by the name
+	for _, s := range list.Items {
+		release, byInit := s.Labels[components.InstanceLabel], s.Labels[components.BootstrapLabel]
+		if s.Data[frontProxyCA] != nil && release+byInit != "" {
+			found[cmp.Or(release, nameOfInit)] = s.Labels
+		}
+	}
+	names := sortedKeys(found)
+	name := cmp.Or(h.Release, append(names, nameOfInit)[0])
+	if len(names) > 0 && found[name] == nil || len(names) > 1 && h.Release == "" {
+		return fmt.Errorf("namespace %s has the control planes %s: choose one of them with --release", h.Namespace, strings.Join(names, ", "))
+	}
+	h.state = metav1.ObjectMeta{Namespace: h.Namespace, Name: components.ReleaseNames(name, "")(components.RenewalSecret), Labels: found[name]}
+	h.scope = []client.ListOption{client.InNamespace(h.Namespace)}
+	if release := found[name][components.InstanceLabel]; len(names) > 1 && release != "" {
+		h.scope = append(h.scope, client.MatchingLabels{components.InstanceLabel: release})
+	} else if len(names) > 1 {
+		h.scope = append(h.scope, client.HasLabels{components.BootstrapLabel})
+	}
+	return nil
+}
+
 func (h *Hosted) own(ctx context.Context) ([]*content, []error, error) {
-	out, err := secretContents(ctx, h.client, h.Namespace, false)
+	if err := h.choose(ctx); err != nil {
+		return nil, nil, err
+	}
+	out, err := secretContents(ctx, h.client, false, h.scope...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -208,18 +245,18 @@ func (h *Hosted) kept(ctx context.Context, a named) (string, error) {
 }
 
 func (h *Hosted) load(ctx context.Context) (map[string][]byte, error) {
-	s := &corev1.Secret{}
-	err := h.client.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: renewalName}, s)
-	if err != nil {
+	if err := h.choose(ctx); err != nil {
+		return nil, err
+	}
+	s := &corev1.Secret{ObjectMeta: h.state}
+	if err := h.client.Get(ctx, client.ObjectKeyFromObject(s), s); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return s.Data, nil
 }
 
 func (h *Hosted) store(ctx context.Context, data map[string][]byte) error {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: h.Namespace, Name: renewalName, Labels: map[string]string{components.BootstrapLabel: components.SecretDefaults},
-	}, Type: corev1.SecretTypeOpaque, Data: data}
+	s := &corev1.Secret{ObjectMeta: h.state, Type: corev1.SecretTypeOpaque, Data: data}
 	if data == nil {
 		return client.IgnoreNotFound(h.client.Delete(ctx, s))
 	}
@@ -258,7 +295,7 @@ func (h *Hosted) workloads(ctx context.Context) ([]workload, error) {
 	var out []workload
 	deployments, sets := &appsv1.DeploymentList{}, &appsv1.StatefulSetList{}
 	for _, list := range []client.ObjectList{deployments, sets} {
-		if err := h.client.List(ctx, list, client.InNamespace(h.Namespace)); err != nil {
+		if err := h.client.List(ctx, list, h.scope...); err != nil {
 			return nil, fmt.Errorf("listing the workloads in namespace %s: %w", h.Namespace, err)
 		}
 	}
@@ -367,12 +404,13 @@ type settling struct {
 // stale reports whether the pods are to be restarted, since their process reads once what is new, or may not work.
 func (s *settling) stale() bool {
 	hash := components.ContentHash(s.component(), s.files)
-	switch same := s.template.Annotations[components.ContentHashAnnotation] == hash; {
+	before, known := s.template.Annotations[components.ContentHashAnnotation]
+	switch same := before == hash; {
 	case s.volatile():
 		return false
 	case s.restart && s.component() != components.Etcd:
 		return true
-	case s.additive: // these read certificates once, too
+	case s.additive, s.leaves && !known: // these read certificates once, too; pods of a chart have no hash until they are restarted here
 		return !same && slices.Contains([]string{components.APIServer, components.KubeControllerManager}, s.component())
 	default:
 		return !same

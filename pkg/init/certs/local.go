@@ -17,6 +17,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/wait"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // Local is a federation on one machine whose clusters are processes.
@@ -82,7 +83,7 @@ func (l *Local) settle(ctx context.Context, s settlement) error {
 	})
 }
 
-func (l *Local) statePath() string { return filepath.Join(l.Own[0], renewalName+".json") }
+func (l *Local) statePath() string { return filepath.Join(l.Own[0], components.RenewalSecret+".json") }
 
 func (l *Local) load(context.Context) (map[string][]byte, error) {
 	data, err := os.ReadFile(l.statePath())

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // Installation is a control plane with its certificates: Hosted or Local.
@@ -39,7 +40,8 @@ type settlement struct {
 	// restart starts all processes anew: those with certificates that have ended may not work any more.
 	restart bool
 	// authorities reports whether authorities changed. With additive, those that processes have are enough until the next change.
-	authorities, additive bool
+	// With leaves they are as they were.
+	authorities, additive, leaves bool
 	// skip has nothing wait: all that processes have is enough.
 	skip bool
 }
@@ -113,7 +115,7 @@ func loadState(ctx context.Context, in Installation) (*Renewal, error) {
 	}
 	out, err := decodeRenewal(data)
 	if err != nil {
-		return nil, fmt.Errorf("the state of the change of authorities (%s) cannot be used: %w", renewalName, err)
+		return nil, fmt.Errorf("the state of the change of authorities (%s) cannot be used: %w", components.RenewalSecret, err)
 	}
 	return out, nil
 }
@@ -152,7 +154,7 @@ func Renew(ctx context.Context, in Installation, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil}, func(contents []*content) (*exchange, error) {
+	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil, leaves: true}, func(contents []*content) (*exchange, error) {
 		s, err := r.signers(contents)
 		if err != nil {
 			return nil, err

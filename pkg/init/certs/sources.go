@@ -22,6 +22,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
@@ -66,21 +67,26 @@ func (o *objectContents) add(key string, data []byte, pem bool, set func([]byte)
 	}
 }
 
-// secretContents returns the contents of Secrets in a namespace. pem forbids kubeconfigs in them.
-func secretContents(ctx context.Context, c client.Client, namespace string, pem bool) ([]*content, error) {
+// secretContents returns the contents of the Secrets that options choose. pem forbids kubeconfigs in them.
+func secretContents(ctx context.Context, c client.Client, pem bool, options ...client.ListOption) ([]*content, error) {
 	list := &corev1.SecretList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the Secrets in namespace %s: %w", namespace, err)
+	if err := c.List(ctx, list, options...); err != nil {
+		return nil, fmt.Errorf("listing the Secrets: %w", err)
 	}
 	var out []*content
 	for i := range list.Items {
 		s := &list.Items[i]
-		if s.Name == renewalName || s.Type == corev1.SecretTypeServiceAccountToken || strings.HasPrefix(string(s.Type), "helm.sh/") {
+		if len(s.Data[stateKey]) > 0 || s.Type == corev1.SecretTypeServiceAccountToken || strings.HasPrefix(string(s.Type), "helm.sh/") {
 			continue
 		}
 		o := newObjectContents(c, s, c.Scheme())
 		for _, key := range sortedKeys(s.Data) {
-			o.add(key, s.Data[key], pem, func(data []byte) { s.Data[key] = data })
+			o.add(key, s.Data[key], pem, func(data []byte) {
+				s.Data[key] = data
+				if _, ok := s.Annotations[components.RenewAfterAnnotation]; ok && !pem {
+					s.Annotations[components.RenewAfterAnnotation] = components.RenewAfter(s.Data)
+				}
+			})
 		}
 		out = append(out, o.out...)
 	}
@@ -106,7 +112,7 @@ func controlPlaneContents(ctx context.Context, c client.Client) ([]*content, []e
 		contents, err := bundles(ctx, c, list)
 		add("webhooks and APIServices", contents, err)
 	}
-	contents, err = secretContents(ctx, c, clusterv1alpha1.NamespaceKarmadaCluster, true)
+	contents, err = secretContents(ctx, c, true, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster))
 	add("the credentials of clusters", contents, err)
 	return out, errs
 }

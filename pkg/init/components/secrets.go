@@ -2,11 +2,15 @@ package components
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -17,10 +21,34 @@ const (
 	certSecret        = "karmada-cert"
 	etcdCertSecret    = "etcd-cert"
 	webhookCertSecret = "karmada-webhook-cert"
+	// RenewalSecret has the state of a change of authorities.
+	RenewalSecret = "karmada-certs-renewal"
 )
 
 // CertSecret is the Secret with all certificates and keys of a control plane.
 const CertSecret = certSecret
+
+// InstanceLabel has the name of the Helm release.
+const InstanceLabel = "app.kubernetes.io/instance"
+
+// RenewAfterAnnotation on the CertSecret of a Helm release is when an upgrade renews some certificates, in seconds since 1970.
+const RenewAfterAnnotation = "karmada.io/renew-after"
+
+// EarlyRenewal makes an upgrade renew what ends within 90 days; a control plane renews 30 days before the end.
+const EarlyRenewal = 60 * 24 * time.Hour
+
+// RenewAfter returns RenewAfterAnnotation for the content of a CertSecret.
+func RenewAfter(data map[string][]byte) string {
+	var first time.Time
+	for name, content := range data {
+		if cert, err := pki.ParseCert(content); err == nil && !cert.IsCA && strings.HasSuffix(name, certificateEnd) {
+			if due := pki.RenewAfter(cert).Add(-EarlyRenewal); first.IsZero() || due.Before(first) {
+				first = due
+			}
+		}
+	}
+	return strconv.FormatInt(first.Unix(), 10)
+}
 
 // Names of certificates that are not named for the components that use them.
 const (

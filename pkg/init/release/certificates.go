@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,15 +31,10 @@ import (
 )
 
 const (
-	// early makes an upgrade renew what ends within 90 days; a control plane renews 30 days before the end.
-	early = 60 * 24 * time.Hour
-	// instanceLabel has the name of the release, on what the templates do not make.
-	instanceLabel = "app.kubernetes.io/instance"
-	managedLabel  = "app.kubernetes.io/managed-by"
-	manager       = "karmada-release"
-	// On the Secret with all certificates, in seconds since 1970: when an upgrade renews some of them, and Renewed.
-	renewAfterAnnotation = "karmada.io/renew-after"
-	renewedAnnotation    = "karmada.io/renewed"
+	managedLabel = "app.kubernetes.io/managed-by"
+	manager      = "karmada-release"
+	// renewedAnnotation has Renewed, on the Secret with all certificates.
+	renewedAnnotation = "karmada.io/renewed"
 )
 
 // Release is a Helm release of a control plane.
@@ -117,7 +111,7 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the certificates: %w", err)
-	case secret.Labels[instanceLabel] != s.Name || secret.Labels[managedLabel] != manager:
+	case secret.Labels[components.InstanceLabel] != s.Name || secret.Labels[managedLabel] != manager:
 		return nil, fmt.Errorf("the Secret %s is not of this release, so another control plane is or was installed here: choose another namespace or another name for the release", key)
 	}
 	have := secret.Data
@@ -130,7 +124,7 @@ func (s *Certificates) configuration() *config.Configuration {
 	r := config.New()
 	r.Compact = s.Compact
 	r.APIServer.Namespace, r.Host.Domain, r.SystemNamespace, r.Names = s.Namespace, s.Domain, s.SystemNamespace, components.ReleaseNames(s.Name, s.Fixed)
-	r.Certificates = config.Certificates{ExternalDNS: s.Hosts, Validity: metav1.Duration{Duration: s.Validity}, Servers: s.Servers, Early: early}
+	r.Certificates = config.Certificates{ExternalDNS: s.Hosts, Validity: metav1.Duration{Duration: s.Validity}, Servers: s.Servers, Early: components.EarlyRenewal}
 	if r.Etcd.Replicas = s.EtcdReplicas; s.EtcdReplicas == 0 {
 		r.Etcd.External = config.ExternalEtcd{
 			Servers: config.List{"https://" + components.Etcd}, // certificates do not depend on it
@@ -169,7 +163,7 @@ func (s *Certificates) make(have map[string][]byte, now func() time.Time) (*cred
 		return nil, err
 	}
 	if old, ca := have["ca.crt"], given["ca.crt"]; len(old) > 0 && len(ca) > 0 && !pki.SameSigner(old, ca) {
-		return nil, errors.New("certs.custom.caCrt is another authority than that of the control plane, which cannot be exchanged: uninstall first, or keep it")
+		return nil, errors.New("certs.custom.caCrt is another authority than that of the control plane, which an upgrade cannot exchange: run karmadactl certs renew --ca with it first, or keep the one in use")
 	}
 	creds, err := credentials.Make(s.configuration(), start(have, given), hostcluster.Addresses{Server: s.naming().InternalServer()}, now)
 	if err != nil {
@@ -251,7 +245,7 @@ func (s *Certificates) verify(given map[string][]byte, now time.Time) error {
 func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object, error) {
 	c := s.naming()
 	c.Certificates, c.Kubeconfigs = creds.Data, creds.Internal
-	c.Labels = map[string]string{instanceLabel: s.Name, managedLabel: manager}
+	c.Labels = map[string]string{components.InstanceLabel: s.Name, managedLabel: manager}
 	objects, err := components.Secrets(c)
 	if err != nil {
 		return nil, err
@@ -267,8 +261,7 @@ func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object,
 		secret := o.(*corev1.Secret)
 		secret.Type = "" // the chart chose it, and it is immutable
 		if secret.Name == c.Name(components.CertSecret) {
-			due := strconv.FormatInt(renewAfter(creds.Data).Unix(), 10)
-			secret.Annotations = map[string]string{renewAfterAnnotation: due, renewedAnnotation: s.Renewed}
+			secret.Annotations = map[string]string{components.RenewAfterAnnotation: components.RenewAfter(creds.Data), renewedAnnotation: s.Renewed}
 			// Further names of the authority, which tools for the chart read.
 			secret.Data = maps.Clone(secret.Data)
 			secret.Data["server-ca.crt"], secret.Data["server-ca.key"] = creds.Data["ca.crt"], creds.Data["ca.key"]
@@ -299,21 +292,6 @@ func (s *Certificates) kubeconfig(creds *credentials.Credentials) ([]byte, error
 	return clientcmd.Write(*cfg)
 }
 
-// renewAfter returns when the first of the certificates is due to be renewed by an upgrade.
-func renewAfter(data map[string][]byte) time.Time {
-	var first time.Time
-	for name, content := range data {
-		cert, err := pki.ParseCert(content)
-		if err != nil || cert.IsCA || !strings.HasSuffix(name, ".crt") {
-			continue
-		}
-		if due := pki.RenewAfter(cert).Add(-early); first.IsZero() || due.Before(first) {
-			first = due
-		}
-	}
-	return first
-}
-
 // Remove deletes the Secrets of a release that was uninstalled, also those of servers that it had before.
 func (s *Certificates) Remove(ctx context.Context, host client.Client) error {
 	all := *s
@@ -323,7 +301,8 @@ func (s *Certificates) Remove(ctx context.Context, host client.Client) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
+	state := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.naming().Name(components.RenewalSecret)}}
+	for _, o := range append(objects, state) {
 		if err := host.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Secret %s: %w", o.GetName(), err)
 		}
