@@ -3,19 +3,12 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // A member in Pull mode and one in Push mode work on while all certificates end and get successors, and while the authorities change.
@@ -35,7 +28,7 @@ func TestCerts_EndAndAreRenewed(t *testing.T) {
 	works(1)
 	must(t, "create", "configmap", "written", "-n", ns)
 
-	w := startWriter(t, ns)
+	w := startWriter(t, kubeconfig, ns)
 	certs("renew", "--cert-validity-period=24s")
 	end := firstEnd(t, certs("check", "--within=1s", "-o", "json"))
 	certs("renew", "--cert-validity-period=24s")
@@ -48,7 +41,7 @@ func TestCerts_EndAndAreRenewed(t *testing.T) {
 		t.Errorf("%d writes failed while certificates were renewed, the first: %v", len(failed), failed[0])
 	}
 
-	w = startWriter(t, ns)
+	w = startWriter(t, kubeconfig, ns)
 	out := certs("renew", "--ca")
 	if !strings.Contains(out, "all certificates are of the new ones") || strings.Contains(out, "The agents of these clusters") {
 		t.Errorf("the agent does not use the new authority:\n%s", out)
@@ -89,65 +82,4 @@ func firstEnd(t *testing.T, report string) time.Time {
 		t.Fatalf("%v in %s", err, report)
 	}
 	return r.Certificates[0].NotAfter
-}
-
-// writer writes to the control plane ten times a second, and watches what it writes.
-type writer struct {
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-	failed []error
-	gap    time.Duration
-}
-
-func startWriter(t *testing.T, ns string) *writer {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &writer{cancel: cancel}
-	w.done.Go(func() {
-		last := time.Now()
-		for n := 0; ctx.Err() == nil; n++ {
-			if err := write(ctx, ns, n); err == nil {
-				w.gap, last = max(w.gap, time.Since(last)), time.Now()
-			} else if ctx.Err() == nil {
-				w.failed = append(w.failed, err)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	})
-	t.Cleanup(func() { w.stop() })
-	return w
-}
-
-// write writes once, as a user who reads the kubeconfig each time.
-func write(ctx context.Context, ns string, n int) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	c, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	_, err = c.CoreV1().ConfigMaps(ns).Patch(ctx, "written", types.MergePatchType, fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n), metav1.PatchOptions{})
-	return err
-}
-
-// during lets the writer write on.
-func (w *writer) during(t *testing.T, d time.Duration) {
-	t.Helper()
-	select {
-	case <-t.Context().Done():
-	case <-time.After(d):
-	}
-}
-
-func (w *writer) stop() (failed []error, gap time.Duration) {
-	w.cancel()
-	w.done.Wait()
-	return w.failed, w.gap
 }

@@ -50,6 +50,28 @@ func (s *session) testInitAgain(t *testing.T) {
 	s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": "kind-cluster01", "READY": "True"})
 }
 
+// testCertificates changes the authorities of a control plane with two API servers. No write fails until the old ones are removed.
+func (s *session) testCertificates(t *testing.T) {
+	certs := func(args string) string {
+		return "kubectl karmada certs " + args + " --context kind-cluster01 --karmada-data=" + s.data
+	}
+	s.does(t, s.init("--karmada-apiserver-replicas=2"), "installed successfully")
+	s.does(t, "kubectl "+s.at()+" create configmap written")
+	w := startWriter(t, s.config, "default")
+	s.does(t, certs("check"), "karmada-apiserver", "service-account (key)")
+	s.does(t, certs("renew --ca"), "all certificates are of the new ones")
+	if failed, gap := w.stop(); len(failed) > 0 {
+		t.Errorf("%d writes failed, the first: %v; the longest time without one was %s", len(failed), failed[0], gap)
+	}
+	s.does(t, certs("renew --ca --finish"), "no longer trusted")
+	s.does(t, "kubectl "+s.at()+" delete configmap written")
+	for _, name := range []string{"kind-cluster01", "kind-cluster02"} {
+		s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": name, "READY": "True"})
+	}
+	s.does(t, s.init(""), "installed successfully")
+	s.does(t, s.init(""), "Nothing had to be changed.")
+}
+
 // testLayouts changes to one Deployment for all roles and back, and propagates a change in both.
 func (s *session) testLayouts(t *testing.T) {
 	leases := "kubectl " + s.at() + " get leases -n karmada-system"

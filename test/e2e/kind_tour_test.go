@@ -33,6 +33,7 @@ func TestTour(t *testing.T) {
 		{"addons", s.testAddons, false},
 		{"manifest for one image per role", s.testReferenceManifest, true},
 		{"init again", s.testInitAgain, false},
+		{"certificates", s.testCertificates, false},
 		{"layouts", s.testLayouts, false},
 		{"register and unregister", s.testUnregister, false},
 		{"unjoin and deinit", s.testDeinit, false},
