@@ -78,7 +78,9 @@ func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // Pod connects to a port of a pod.
-func (h *Host) Pod(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error) { return h.forward(ctx, pod, port) }
+func (h *Host) Pod(ctx context.Context, pod *corev1.Pod, port int32) (net.Conn, error) {
+	return h.forward(ctx, pod, port)
+}
 
 // backend returns a pod of a Service that is ready, and its port.
 func (h *Host) backend(ctx context.Context, service *corev1.Service, port int32) (*corev1.Pod, int32, error) {

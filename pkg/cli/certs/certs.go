@@ -116,13 +116,16 @@ func (f *flags) local(e *env.Env) (*local.Certificates, error) {
 
 // parseDuration reads a duration, which can be in days.
 func parseDuration(flag, text string) (time.Duration, error) {
-	unit, number := time.Duration(1), text
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		unit, number = 24, days+"h"
+	number, inDays := strings.CutSuffix(text, "d")
+	if inDays {
+		number += "h"
 	}
 	d, err := time.ParseDuration(number)
-	if err != nil || d <= 0 || d > math.MaxInt64/unit {
+	if err != nil || d <= 0 || d > math.MaxInt64/24 {
 		return 0, fmt.Errorf("%s: %q is not a duration greater than 0, such as 30d or 12h", flag, text)
 	}
-	return d * unit, nil
+	if inDays {
+		d *= 24
+	}
+	return d, nil
 }

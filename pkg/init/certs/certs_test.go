@@ -59,11 +59,11 @@ func (s *site) step() error {
 	return nil
 }
 
-func (s *site) own(context.Context) ([]*content, []error, error) {
-	var out []*content
+func (s *site) own(context.Context) (*inventory, error) {
+	out := &inventory{}
 	for _, key := range sortedKeys(s.data) {
 		name, file, _ := strings.Cut(key, "/")
-		c := &content{Place: Place{Kind: "Secret", Namespace: "karmada-system", Name: name, Key: file}, data: s.data[key], set: func([]byte) {}}
+		c := &content{Place: Place{Kind: "Secret", Namespace: "karmada-system", Name: name, Key: file}, data: s.data[key], set: func([]byte) {}, signs: name == "karmada-cert"}
 		c.holder = &holder{save: func(context.Context) error {
 			if err := s.step(); err != nil {
 				return err
@@ -72,13 +72,12 @@ func (s *site) own(context.Context) ([]*content, []error, error) {
 			return nil
 		}}
 		if len(c.pieces()) > 0 {
-			out = append(out, c)
+			out.contents = append(out.contents, c)
 		}
 	}
-	return out, nil, nil
+	return out, nil
 }
 
-func (s *site) holds(c *content) bool                          { return c.Name == "karmada-cert" }
 func (s *site) connect(context.Context) (client.Client, error) { return s.cp, nil }
 func (s *site) kept(_ context.Context, a named) (string, error) {
 	return s.keptText[a.Cert.Subject.CommonName], nil
@@ -125,8 +124,7 @@ func (s *site) understand() {
 			}
 		}
 	}
-	bundles, _ := controlPlaneContents(s.t.Context(), s.cp)
-	for _, c := range bundles {
+	for _, c := range readControlPlane(s.t.Context(), s.cp).contents {
 		if c.Kind == "APIService" || c.Kind == "MutatingWebhookConfiguration" {
 			pool := x509.NewCertPool()
 			pool.AppendCertsFromPEM(c.data)
@@ -395,8 +393,7 @@ func TestRenewAuthorities_KilledAnywhere(t *testing.T) {
 					}
 				}
 			}
-			bundles, _ := controlPlaneContents(t.Context(), s.cp)
-			for _, c := range bundles {
+			for _, c := range readControlPlane(t.Context(), s.cp).contents {
 				if !bytes.Contains(c.data, nil) || len(c.pieces()) == 0 || slices.ContainsFunc(c.pieces(), func(p piece) bool { return p.cert != nil && p.cert.Equal(old) }) {
 					t.Errorf("%s has the old authority", c.Place)
 				}

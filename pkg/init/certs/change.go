@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 )
 
 // ourAuthorities are the names of the authorities that installations make. Others were given by a user.
@@ -34,7 +35,7 @@ func RenewAuthorities(ctx context.Context, in Installation, o Options) (*Result,
 		return nil, fmt.Errorf("the old authorities are being removed: run %s certs renew --ca --finish again", o.Program)
 	}
 	if r.state.Step == StepPrepared {
-		err := r.perform(ctx, StepTrusted, settlement{restart: !r.crossed(), skip: r.crossed()}, func([]*content) (*exchange, error) {
+		err := r.perform(ctx, StepTrusted, settlement{restart: !r.crossed(), skip: r.crossed()}, func(*inventory) (*exchange, error) {
 			return trust(r.state.changes, false), nil
 		})
 		if err == nil {
@@ -55,11 +56,11 @@ func RenewAuthorities(ctx context.Context, in Installation, o Options) (*Result,
 
 // prepare makes the new authorities.
 func (r *renewer) prepare(ctx context.Context) error {
-	contents, _, err := r.in.own(ctx)
+	all, err := r.in.own(ctx)
 	if err != nil {
 		return err
 	}
-	authorities, _ := pairs(slices.DeleteFunc(contents, func(c *content) bool { return !r.in.holds(c) }))
+	authorities, _ := pairs(all.signing())
 	r.state = &Renewal{Began: r.Now().UTC()}
 	given := r.CACertFile != ""
 	for _, a := range authorities {
@@ -97,7 +98,7 @@ func (r *renewer) change(old named) (change, error) {
 	if r.CACertFile == "" || r.CAKeyFile == "" {
 		return change{}, fmt.Errorf("the authority %q was given by a user: give the new one with --ca-cert-file and --ca-key-file", name(common, old.Cert.Subject.String()))
 	}
-	given, err := readPair(r.CACertFile, r.CAKeyFile)
+	given, err := credentials.ReadPair("--ca-cert-file", r.CACertFile, "--ca-key-file", r.CAKeyFile)
 	if err == nil {
 		err = pki.VerifyCA(given, r.Now())
 	}
@@ -132,9 +133,9 @@ func (r *renewer) crossed() bool {
 
 // issue exchanges all certificates of the old authorities.
 func (r *renewer) issue(ctx context.Context) error {
-	err := r.perform(ctx, StepIssued, settlement{additive: r.crossed()}, func(contents []*content) (*exchange, error) {
+	err := r.perform(ctx, StepIssued, settlement{additive: r.crossed()}, func(all *inventory) (*exchange, error) {
 		s := &signers{changes: r.state.changes, validity: r.Validity, now: r.Now()}
-		_, leaves := pairs(contents)
+		_, leaves := pairs(all.contents)
 		x := trust(r.state.changes, true)
 		return x, r.renew(s, x, leaves, true)
 	})
@@ -170,9 +171,9 @@ func Finish(ctx context.Context, in Installation, o Options, force bool) (*Resul
 	for _, c := range r.state.changes {
 		old, cross = append(old, c.old), append(cross, c.cross)
 	}
-	err = r.perform(ctx, StepFinishing, settlement{authorities: true}, func([]*content) (*exchange, error) { return without(old...), nil })
+	err = r.perform(ctx, StepFinishing, settlement{authorities: true}, func(*inventory) (*exchange, error) { return without(old...), nil })
 	if err == nil { // all know the new authorities now, and need no chain to the old ones
-		err = r.perform(ctx, "chains", settlement{skip: true}, func([]*content) (*exchange, error) { return without(cross...), nil })
+		err = r.perform(ctx, "chains", settlement{skip: true}, func(*inventory) (*exchange, error) { return without(cross...), nil })
 	}
 	if err == nil {
 		err = r.in.store(ctx, nil)

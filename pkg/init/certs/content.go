@@ -68,6 +68,19 @@ type content struct {
 	pem bool
 	// since is when its Secret was made or its file written, or nil.
 	since *time.Time
+	// signs reports whether the authorities in it sign for the installation.
+	signs bool
+}
+
+// inventory is what has certificates, and what could not be read.
+type inventory struct {
+	contents []*content
+	gaps     []error
+}
+
+// signing returns what has the authorities that sign for the installation.
+func (i *inventory) signing() []*content {
+	return slices.DeleteFunc(slices.Clone(i.contents), func(c *content) bool { return !c.signs })
 }
 
 // holder is an object or a file that is written as a whole.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -53,9 +54,6 @@ type Hosted struct {
 	// scope chooses the objects of the control plane, state is the Secret with the state of a change of its authorities.
 	scope []client.ListOption
 	state metav1.ObjectMeta
-	// certSecrets are the Secrets with all certificates of the installation.
-	certSecrets map[string]bool
-	notes       []string
 }
 
 // Connect connects to the host cluster.
@@ -110,34 +108,35 @@ func (h *Hosted) choose(ctx context.Context) error {
 	return nil
 }
 
-func (h *Hosted) own(ctx context.Context) ([]*content, []error, error) {
+func (h *Hosted) own(ctx context.Context) (*inventory, error) {
 	if err := h.choose(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	out, err := secretContents(ctx, h.client, false, h.scope...)
+	contents, err := secretContents(ctx, h.client, false, h.scope...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	h.certSecrets = map[string]bool{}
-	for _, c := range out {
-		if c.Key == frontProxyCA {
-			h.certSecrets[c.Name] = true
-		}
+	complete := map[string]bool{}
+	for _, c := range contents {
+		complete[c.Name] = complete[c.Name] || c.Key == frontProxyCA
 	}
-	if len(h.certSecrets) == 0 {
-		return nil, nil, fmt.Errorf("there is no control plane in namespace %s: none of its Secrets has the key %s; name another with --namespace, or the host cluster with --kubeconfig and --context", h.Namespace, frontProxyCA)
+	for _, c := range contents {
+		c.signs = complete[c.Name]
 	}
-	var gaps []error
+	out := &inventory{contents: contents}
+	if len(out.signing()) == 0 {
+		return nil, fmt.Errorf("there is no control plane in namespace %s: none of its Secrets has the key %s; name another with --namespace, or the host cluster with --kubeconfig and --context", h.Namespace, frontProxyCA)
+	}
 	for _, path := range append(slices.Clone(h.Files), h.PKI) {
-		contents, err := fileContents(path)
+		files, err := fileContents(path)
 		if err != nil {
-			gaps = append(gaps, err)
+			out.gaps = append(out.gaps, err)
 		}
-		if related(contents, out) {
-			out = append(out, contents...)
+		if related(files, contents) {
+			out.contents = append(out.contents, files...)
 		}
 	}
-	return out, gaps, nil
+	return out, nil
 }
 
 // related reports whether contents have an authority that others have too.
@@ -160,16 +159,13 @@ func rawAuthority(p piece) []byte {
 	return p.cert.Raw
 }
 
-func (h *Hosted) holds(c *content) bool { return c.Kind == "Secret" && h.certSecrets[c.Name] }
-
 // connect connects to the API server through the host cluster, by the certificates that are there now.
 func (h *Hosted) connect(ctx context.Context) (client.Client, error) {
-	contents, _, err := h.own(ctx)
+	all, err := h.own(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own := slices.DeleteFunc(contents, func(c *content) bool { return !h.holds(c) })
-	_, leaves := pairs(own)
+	_, leaves := pairs(all.signing())
 	i := slices.IndexFunc(leaves, func(l named) bool { return slices.Contains(l.Cert.Subject.Organization, "system:masters") })
 	if i < 0 {
 		return nil, errors.New("none of the Secrets of the installation has the certificate of an administrator")
@@ -182,7 +178,7 @@ func (h *Hosted) connect(ctx context.Context) (client.Client, error) {
 		Host: "https://localhost", Dial: h.dialAPIServer,
 		TLSClientConfig: rest.TLSClientConfig{CertData: leaves[i].chain, KeyData: key},
 	}
-	for _, c := range own {
+	for _, c := range all.signing() {
 		if c.Key == "ca.crt" {
 			cfg.CAData = append(cfg.CAData, c.data...)
 		}
@@ -355,29 +351,21 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 			all = append(all, &settling{Hosted: h, workload: w, files: data, tracker: tracker, settlement: request})
 		}
 	}
-	// Those that are not restarted can be waited for at the same time.
 	first := slices.IndexFunc(all, func(s *settling) bool { return s.rank() > rankAPIServer })
 	if first < 0 {
 		first = len(all)
 	}
 	for _, s := range all[:first] {
-		if s.rank() == rankAPIServer && !s.restart {
-			if err := s.storing(ctx); err != nil {
-				return err
-			}
-		}
 		if err := s.run(ctx); err != nil {
 			return err
 		}
 	}
+	// Those that are not restarted can be waited for at the same time.
 	g, each := errgroup.WithContext(ctx)
 	for _, s := range all[first:] {
-		g.Go(func() error {
-			if s.stale() {
-				return nil
-			}
-			return s.refreshed(each)
-		})
+		if !s.stale() {
+			g.Go(func() error { return s.refreshed(each) })
+		}
 	}
 	if err := g.Wait(); err != nil {
 		return err
@@ -433,6 +421,11 @@ func (s *settling) refreshed(ctx context.Context) error {
 
 // run returns when the pods use the files of now. They are restarted if their process does not take them over.
 func (s *settling) run(ctx context.Context) (err error) {
+	if s.rank() == rankAPIServer && !s.restart {
+		if err := s.storing(ctx); err != nil {
+			return err
+		}
+	}
 	if !s.stale() && !s.tried {
 		if err := s.refreshed(ctx); err != nil {
 			return err
@@ -506,11 +499,8 @@ func (s *settling) roll(ctx context.Context, annotations map[string]string) erro
 
 func merged(a, b map[string]string) map[string]string {
 	out := map[string]string{}
-	for _, m := range []map[string]string{a, b} {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
 	return out
 }
 

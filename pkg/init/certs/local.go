@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -35,17 +34,15 @@ type Local struct {
 	Timeout time.Duration
 }
 
-func (l *Local) own(context.Context) ([]*content, []error, error) {
-	out, err := fileContents(l.Dir)
-	if err == nil && len(out) == 0 {
+func (l *Local) own(context.Context) (*inventory, error) {
+	contents, err := fileContents(l.Dir)
+	if err == nil && len(contents) == 0 {
 		err = fmt.Errorf("there are no certificates in %s", l.Dir)
 	}
-	return out, nil, err
-}
-
-func (l *Local) holds(c *content) bool {
-	return c.Kind == KindFile && filepath.Base(filepath.Dir(c.Name)) == "pki" &&
-		slices.ContainsFunc(l.Own, func(dir string) bool { return strings.HasPrefix(c.Name, dir+string(filepath.Separator)) })
+	for _, c := range contents {
+		c.signs = slices.ContainsFunc(l.Own, func(dir string) bool { return filepath.Dir(c.Name) == filepath.Join(dir, "pki") })
+	}
+	return &inventory{contents: contents}, err
 }
 
 func (l *Local) connect(ctx context.Context) (client.Client, error) {
@@ -63,7 +60,7 @@ func (l *Local) settle(ctx context.Context, s settlement) error {
 		return l.Restart(ctx)
 	}
 	return wait.Until(ctx, wait.Options{Timeout: l.Timeout}, func(ctx context.Context) error {
-		contents, _, err := l.own(ctx)
+		all, err := l.own(ctx)
 		if err != nil {
 			return err
 		}
@@ -71,7 +68,7 @@ func (l *Local) settle(ctx context.Context, s settlement) error {
 		if err != nil {
 			return err
 		}
-		now := serialsIn(contents)
+		now := serialsIn(all.contents)
 		for _, process := range sortedKeys(metrics) {
 			for _, serial := range serialsOf(metrics[process]) {
 				if !now[serial] {

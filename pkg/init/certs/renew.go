@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +19,12 @@ import (
 
 // Installation is a control plane with its certificates: Hosted or Local.
 type Installation interface {
-	// own returns what can be read without the control plane, and what could not be read of files.
-	own(ctx context.Context) (contents []*content, gaps []error, err error)
+	// own returns what can be read without the control plane.
+	own(ctx context.Context) (*inventory, error)
 	// connect returns a client of the control plane.
 	connect(ctx context.Context) (client.Client, error)
 	// settle waits until all processes use what was written.
 	settle(ctx context.Context, s settlement) error
-	// holds reports whether the authorities at a place sign for the installation.
-	holds(c *content) bool
 	// kept returns why an authority cannot be changed, and "" if it can.
 	kept(ctx context.Context, authority named) (string, error)
 	// load returns the state of a change of authorities, nil if there is none; store writes it, nil removes it.
@@ -79,29 +76,29 @@ type Result struct {
 
 // Check returns the certificates of an installation.
 func Check(ctx context.Context, in Installation) (*Report, error) {
-	contents, gaps, err := in.own(ctx)
+	all, err := in.own(ctx)
 	if err != nil {
 		return nil, err
 	}
 	state, err := loadState(ctx, in)
 	if err != nil {
-		gaps = append(gaps, err)
+		all.gaps = append(all.gaps, err)
 	}
 	var agents []Agent
-	if cp, err := in.connect(ctx); err != nil {
-		gaps = append(gaps, fmt.Errorf("reading the control plane: %w", err))
-	} else {
-		more, errs := controlPlaneContents(ctx, cp)
-		contents, gaps = append(contents, more...), append(gaps, errs...)
-		if agents, err = listAgents(ctx, cp); err != nil {
-			gaps = append(gaps, err)
-		}
+	cp, err := in.connect(ctx)
+	if err == nil {
+		more := readControlPlane(ctx, cp)
+		all.contents, all.gaps = append(all.contents, more.contents...), append(all.gaps, more.gaps...)
+		agents, err = listAgents(ctx, cp)
 	}
-	out := newReport(contents, agents)
+	if err != nil {
+		all.gaps = append(all.gaps, fmt.Errorf("reading the control plane: %w", err))
+	}
+	out := newReport(all.contents, agents)
 	if out.Renewal = state; state != nil {
 		state.Waiting = waiting(agents, state.changes)
 	}
-	for _, gap := range gaps {
+	for _, gap := range all.gaps {
 		out.Gaps = append(out.Gaps, gap.Error())
 	}
 	return out, nil
@@ -154,12 +151,12 @@ func Renew(ctx context.Context, in Installation, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil, leaves: true}, func(contents []*content) (*exchange, error) {
-		s, err := r.signers(contents)
+	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil, leaves: true}, func(all *inventory) (*exchange, error) {
+		s, err := r.signers(all)
 		if err != nil {
 			return nil, err
 		}
-		leaves, err := r.chosen(contents, s)
+		leaves, err := r.chosen(all, s)
 		if err != nil {
 			return nil, err
 		}
@@ -186,13 +183,12 @@ func (r *renewer) renew(s *signers, x *exchange, leaves []named, missing bool) e
 }
 
 // signers returns the authorities of the installation.
-func (r *renewer) signers(contents []*content) (*signers, error) {
+func (r *renewer) signers(all *inventory) (*signers, error) {
 	out := &signers{validity: r.Validity, now: r.Now()}
 	if r.state != nil && r.state.Step == StepIssued {
 		out.changes = r.state.changes
 	}
-	own := slices.DeleteFunc(slices.Clone(contents), func(c *content) bool { return !r.in.holds(c) })
-	authorities, _ := pairs(own)
+	authorities, _ := pairs(all.signing())
 	for _, a := range authorities {
 		out.authorities = append(out.authorities, a.Pair)
 	}
@@ -203,7 +199,7 @@ func (r *renewer) signers(contents []*content) (*signers, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range own {
+	for _, c := range all.signing() {
 		for _, p := range c.pieces() {
 			if p.cert != nil && p.cert.IsCA && publicKey(p.cert.PublicKey) == publicKey(key.Public()) {
 				out.authorities = append(out.authorities, pki.Pair{Cert: p.cert, Key: key})
@@ -215,10 +211,10 @@ func (r *renewer) signers(contents []*content) (*signers, error) {
 }
 
 // chosen returns the certificates that are to be renewed.
-func (r *renewer) chosen(contents []*content, s *signers) ([]named, error) {
-	_, leaves := pairs(contents)
+func (r *renewer) chosen(all *inventory, s *signers) ([]named, error) {
+	_, leaves := pairs(all.contents)
 	names := map[string][]string{}
-	for _, c := range contents {
+	for _, c := range all.contents {
 		for _, p := range c.pieces() {
 			if p.cert != nil {
 				names[identity(p.cert)] = append(names[identity(p.cert)], leafName(p.Place))
@@ -231,7 +227,7 @@ func (r *renewer) chosen(contents []*content, s *signers) ([]named, error) {
 	for _, l := range leaves {
 		signer, _ := s.signerOf(l.Cert)
 		if signer == nil {
-			if err := r.withoutKey(contents, l); err != nil {
+			if err := withoutKey(all, l); err != nil {
 				return nil, err
 			}
 			continue
@@ -264,11 +260,8 @@ func (r *renewer) chosen(contents []*content, s *signers) ([]named, error) {
 }
 
 // withoutKey returns an error if a certificate is of an authority of the installation, whose key is not here.
-func (r *renewer) withoutKey(contents []*content, l named) error {
-	for _, c := range contents {
-		if !r.in.holds(c) {
-			continue
-		}
+func withoutKey(all *inventory, l named) error {
+	for _, c := range all.signing() {
 		for _, p := range c.pieces() {
 			if p.cert != nil && p.cert.IsCA && l.Cert.CheckSignatureFrom(p.cert) == nil {
 				return fmt.Errorf("%s is signed by the authority %q, whose key the installation does not have: give its file with --ca-key-file, or name other certificates with --only",
@@ -305,36 +298,23 @@ func belongs(names []string, only string) bool {
 const conflicts = 5
 
 // perform makes an exchange, first in what can be written without the control plane.
-func (r *renewer) perform(ctx context.Context, step string, request settlement, make func(contents []*content) (*exchange, error)) (err error) {
+func (r *renewer) perform(ctx context.Context, step string, request settlement, make func(*inventory) (*exchange, error)) (err error) {
 	defer progress.Begin(ctx, r.Progress, step, &err)()
 	var x *exchange
-	write := func(read func() ([]*content, error)) error {
-		for attempt := 1; ; attempt++ {
-			contents, err := read()
-			if err != nil {
-				return err
-			}
-			if x == nil {
-				if x, err = make(contents); err != nil {
-					return err
-				}
-			}
-			changed, err := x.apply(contents)
-			if err == nil {
-				err = save(ctx, changed)
-			}
-			if !apierrors.IsConflict(err) || attempt == conflicts {
-				return err
-			}
+	err = exchangeIn(ctx, func() (*inventory, *exchange, error) {
+		all, err := r.in.own(ctx)
+		if err != nil {
+			return nil, nil, err
 		}
-	}
-	err = write(func() ([]*content, error) {
-		contents, gaps, err := r.in.own(ctx)
-		for _, gap := range gaps {
+		for _, gap := range all.gaps {
 			r.note("not renewed: %s", gap)
 		}
-		slices.SortStableFunc(contents, func(a, b *content) int { return order(r.in, a) - order(r.in, b) })
-		return contents, err
+		// First what another attempt goes on from.
+		slices.SortStableFunc(all.contents, func(a, b *content) int { return order(a) - order(b) })
+		if x == nil {
+			x, err = make(all)
+		}
+		return all, x, err
 	})
 	if err != nil {
 		return err
@@ -348,9 +328,9 @@ func (r *renewer) perform(ctx context.Context, step string, request settlement, 
 	if err != nil {
 		return err
 	}
-	err = write(func() ([]*content, error) {
-		contents, errs := controlPlaneContents(ctx, cp)
-		return contents, errors.Join(errs...)
+	err = exchangeIn(ctx, func() (*inventory, *exchange, error) {
+		all := readControlPlane(ctx, cp)
+		return all, x, errors.Join(all.gaps...)
 	})
 	if err == nil {
 		r.Progress.Done(step, "in use")
@@ -358,9 +338,25 @@ func (r *renewer) perform(ctx context.Context, step string, request settlement, 
 	return err
 }
 
-// order has first what another attempt goes on from.
-func order(in Installation, c *content) int {
-	if in.holds(c) {
+// exchangeIn makes an exchange in what is read, and again if another wrote it meanwhile.
+func exchangeIn(ctx context.Context, read func() (*inventory, *exchange, error)) error {
+	for attempt := 1; ; attempt++ {
+		all, x, err := read()
+		if err != nil {
+			return err
+		}
+		changed, err := x.apply(all.contents)
+		if err == nil {
+			err = save(ctx, changed)
+		}
+		if !apierrors.IsConflict(err) || attempt == conflicts {
+			return err
+		}
+	}
+}
+
+func order(c *content) int {
+	if c.signs {
 		return 0
 	}
 	return 1
@@ -404,24 +400,4 @@ func (r *renewer) awaitAgents(ctx context.Context) ([]string, error) {
 		err = nil
 	}
 	return left, err
-}
-
-// readPair reads an authority in files.
-func readPair(certFile, keyFile string) (pki.Pair, error) {
-	data, err := os.ReadFile(certFile)
-	if err != nil {
-		return pki.Pair{}, fmt.Errorf("reading --ca-cert-file: %w", err)
-	}
-	key, err := os.ReadFile(keyFile)
-	if err != nil {
-		return pki.Pair{}, fmt.Errorf("reading --ca-key-file: %w", err)
-	}
-	out, err := pki.ParsePair(data, key)
-	if err == nil && !out.Cert.IsCA {
-		err = errors.New("the certificate is not an authority's")
-	}
-	if err != nil {
-		return pki.Pair{}, fmt.Errorf("--ca-cert-file %q and --ca-key-file %q: %w", certFile, keyFile, err)
-	}
-	return out, nil
 }

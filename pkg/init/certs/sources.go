@@ -2,6 +2,7 @@ package certs
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,10 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -43,9 +44,9 @@ type objectContents struct {
 	out []*content
 }
 
-func newObjectContents(c client.Client, o client.Object, scheme *runtime.Scheme) *objectContents {
+func newObjectContents(c client.Client, o client.Object) *objectContents {
 	kind := "Object"
-	if gvk, err := apiutil.GVKForObject(o, scheme); err == nil {
+	if gvk, err := c.GroupVersionKindFor(o); err == nil {
 		kind = gvk.Kind
 	}
 	before := o.DeepCopyObject().(client.Object)
@@ -79,7 +80,7 @@ func secretContents(ctx context.Context, c client.Client, pem bool, options ...c
 		if len(s.Data[stateKey]) > 0 || s.Type == corev1.SecretTypeServiceAccountToken || strings.HasPrefix(string(s.Type), "helm.sh/") {
 			continue
 		}
-		o := newObjectContents(c, s, c.Scheme())
+		o := newObjectContents(c, s)
 		for _, key := range sortedKeys(s.Data) {
 			o.add(key, s.Data[key], pem, func(data []byte) {
 				s.Data[key] = data
@@ -93,28 +94,27 @@ func secretContents(ctx context.Context, c client.Client, pem bool, options ...c
 	return out, nil
 }
 
-// controlPlaneContents returns what is in the objects of a control plane, and what could not be read.
-func controlPlaneContents(ctx context.Context, c client.Client) ([]*content, []error) {
-	var out []*content
-	var errs []error
+// readControlPlane returns what is in the objects of a control plane.
+func readControlPlane(ctx context.Context, c client.Client) *inventory {
+	out := &inventory{}
 	add := func(what string, contents []*content, err error) {
-		out = append(out, contents...)
+		out.contents = append(out.contents, contents...)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("reading %s: %w", what, err))
+			out.gaps = append(out.gaps, fmt.Errorf("reading %s: %w", what, err))
 		}
 	}
 	contents, err := clusterInfo(ctx, c)
 	add("cluster-info", contents, err)
-	for _, list := range []client.ObjectList{
-		&apiregistrationv1.APIServiceList{}, &admissionregistrationv1.MutatingWebhookConfigurationList{},
-		&admissionregistrationv1.ValidatingWebhookConfigurationList{}, &apiextensionsv1.CustomResourceDefinitionList{},
+	for _, gvk := range []schema.GroupVersionKind{
+		apiregistrationv1.SchemeGroupVersion.WithKind("APIService"), admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+		admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 	} {
-		contents, err := bundles(ctx, c, list)
-		add("webhooks and APIServices", contents, err)
+		contents, err := bundles(ctx, c, gvk)
+		add("each "+gvk.Kind, contents, err)
 	}
 	contents, err = secretContents(ctx, c, true, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster))
 	add("the credentials of clusters", contents, err)
-	return out, errs
+	return out
 }
 
 // clusterInfo returns where clusters that register find the authorities.
@@ -124,55 +124,50 @@ func clusterInfo(ctx context.Context, c client.Client) ([]*content, error) {
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	o := newObjectContents(c, info, c.Scheme())
+	o := newObjectContents(c, info)
 	const key = registration.ClusterInfoKey
 	o.add(key, []byte(info.Data[key]), false, func(data []byte) { info.Data[key] = string(data) })
 	return o.out, nil
 }
 
-// bundles returns the authorities of the servers that the objects of a list name.
-func bundles(ctx context.Context, c client.Client, list client.ObjectList) ([]*content, error) {
+// bundles returns the authorities of the servers that the objects of a kind name.
+func bundles(ctx context.Context, c client.Client, gvk schema.GroupVersionKind) ([]*content, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk)
 	if err := c.List(ctx, list); err != nil {
 		return nil, err
 	}
 	var out []*content
-	add := func(o client.Object, bundles map[string]*[]byte) {
-		contents := newObjectContents(c, o, c.Scheme())
-		for _, key := range sortedKeys(bundles) {
-			at := bundles[key]
-			contents.add(key, *at, true, func(data []byte) { *at = data })
-		}
-		out = append(out, contents.out...)
-	}
-	switch list := list.(type) {
-	case *apiregistrationv1.APIServiceList:
-		for i := range list.Items {
-			add(&list.Items[i], map[string]*[]byte{"caBundle": &list.Items[i].Spec.CABundle})
-		}
-	case *admissionregistrationv1.MutatingWebhookConfigurationList:
-		for i := range list.Items {
-			at := map[string]*[]byte{}
-			for j := range list.Items[i].Webhooks {
-				at[list.Items[i].Webhooks[j].Name+" caBundle"] = &list.Items[i].Webhooks[j].ClientConfig.CABundle
-			}
-			add(&list.Items[i], at)
-		}
-	case *admissionregistrationv1.ValidatingWebhookConfigurationList:
-		for i := range list.Items {
-			at := map[string]*[]byte{}
-			for j := range list.Items[i].Webhooks {
-				at[list.Items[i].Webhooks[j].Name+" caBundle"] = &list.Items[i].Webhooks[j].ClientConfig.CABundle
-			}
-			add(&list.Items[i], at)
-		}
-	case *apiextensionsv1.CustomResourceDefinitionList:
-		for i := range list.Items {
-			if conversion := list.Items[i].Spec.Conversion; conversion != nil && conversion.Webhook != nil && conversion.Webhook.ClientConfig != nil {
-				add(&list.Items[i], map[string]*[]byte{"caBundle": &conversion.Webhook.ClientConfig.CABundle})
-			}
-		}
+	for i := range list.Items {
+		o := newObjectContents(c, &list.Items[i])
+		addBundles(o, list.Items[i].Object, "")
+		out = append(out, o.out...)
 	}
 	return out, nil
+}
+
+// addBundles adds the fields caBundle in a value. Each has the name of the webhook that it is of, if it has one.
+func addBundles(o *objectContents, value any, of string) {
+	switch value := value.(type) {
+	case []any:
+		for _, v := range value {
+			addBundles(o, v, of)
+		}
+	case map[string]any:
+		if name, ok := value["name"].(string); ok {
+			of = name + " "
+		}
+		for _, key := range sortedKeys(value) {
+			text, ok := value[key].(string)
+			if !ok || key != "caBundle" {
+				addBundles(o, value[key], of)
+				continue
+			}
+			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+				o.add(of+key, data, true, func(data []byte) { value[key] = base64.StdEncoding.EncodeToString(data) })
+			}
+		}
+	}
 }
 
 // maxFile is how large a file with certificates may be, in bytes.

@@ -126,7 +126,7 @@ func (p Present) Write(name string, data []byte, _ bool) error {
 func takeFiles(r *config.Configuration, data map[string][]byte) error {
 	c := &r.Certificates
 	if c.CACertFile != "" {
-		given, err := readPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
+		given, err := ReadPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,8 @@ func takeFiles(r *config.Configuration, data map[string][]byte) error {
 	return nil
 }
 
-func readPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
+// ReadPair reads an authority in files, which flags name.
+func ReadPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
 	certPEM, err := limit.Read(certPath, nil, limit.MaxFile)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", certFlag, err)
