@@ -70,6 +70,8 @@ type content struct {
 	since *time.Time
 	// signs reports whether the authorities in it sign for the installation.
 	signs bool
+	// keepsKey reports whether its key signs the tokens of service accounts too, so that the successor has it as well.
+	keepsKey bool
 }
 
 // inventory is what has certificates, and what could not be read.
@@ -99,6 +101,8 @@ type piece struct {
 	text []byte
 	cert *x509.Certificate
 	key  crypto.Signer
+	// keepsKey is that of the content.
+	keepsKey bool
 }
 
 // pieces returns the certificates and keys of a content. What cannot be read is left out.
@@ -111,7 +115,7 @@ func (c *content) pieces() []piece {
 				return
 			}
 			if p := parse(block); p.cert != nil || p.key != nil {
-				p.Place, p.text = place, data
+				p.Place, p.text, p.keepsKey = place, data, c.keepsKey
 				out = append(out, p)
 			}
 		}

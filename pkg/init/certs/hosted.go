@@ -116,12 +116,14 @@ func (h *Hosted) own(ctx context.Context) (*inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	complete := map[string]bool{}
+	complete, ownKey := map[string]bool{}, map[string]bool{}
 	for _, c := range contents {
 		complete[c.Name] = complete[c.Name] || c.Key == frontProxyCA
+		ownKey[c.Name] = ownKey[c.Name] || c.Key == components.ServiceAccountKey+".key"
 	}
 	for _, c := range contents {
 		c.signs = complete[c.Name]
+		c.keepsKey = c.signs && !ownKey[c.Name] && c.Key == "karmada.crt" // as Karmada's own installer has it
 	}
 	out := &inventory{contents: contents}
 	if len(out.signing()) == 0 {

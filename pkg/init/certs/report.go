@@ -140,7 +140,7 @@ func pairs(contents []*content) (authorities, leaves []named) {
 			continue
 		}
 		seen[string(p.cert.Raw)] = true
-		pair := named{Place: p.Place, chain: p.text, Pair: pki.Pair{Cert: p.cert, Key: key.key}}
+		pair := named{Place: p.Place, chain: p.text, keepsKey: p.keepsKey, Pair: pki.Pair{Cert: p.cert, Key: key.key}}
 		_, agent := names.ClusterOfAgentUser(p.cert.Subject.CommonName)
 		switch {
 		case agent: // it renews its certificate itself
@@ -157,7 +157,7 @@ func pairs(contents []*content) (authorities, leaves []named) {
 type named struct {
 	// chain is the text where the certificate is, with what follows it.
 	chain []byte
-	// keepsKey reports whether its key is used for something else too, so that the successor has it as well.
+	// keepsKey is that of the content.
 	keepsKey bool
 	Place
 	pki.Pair
