@@ -223,6 +223,7 @@ func (f *file) template(text string) (body, command string) {
 	replace(`--apiserver-count=1$`, `--apiserver-count={{ include "karmada.replicas" (list . "apiServer") }}`)
 	// etcd.
 	replace(`^( *- )'?--initial-cluster=.*\n`, `${1}--initial-cluster={{ include "karmada.etcdCluster" . }}`+"\n")
+	replace(`^( *terminationGracePeriodSeconds: .*\n)`, "{{- if eq (int .Values.etcd.internal.replicaCount) 1 }}\n$1{{- end }}\n")
 	replace(size, "{{ .Values.etcd.internal.pvc.size }}")
 	replace(`^( *storageClassName: .*\n)`, "{{- if .Values.etcd.internal.pvc.storageClass }}\n$1{{- end }}\n")
 	replace(`^(  volumeClaimTemplates:\n(?:  [ -].*\n|\{\{.*\n)+)`, "{{- if eq .Values.etcd.internal.storageType \"pvc\" }}\n$1{{- end }}\n")
