@@ -59,15 +59,6 @@ func write(ctx context.Context, kubeconfig, ns string, n int) error {
 	return err
 }
 
-// during lets the writer write on.
-func (w *controlPlaneWriter) during(t *testing.T, d time.Duration) {
-	t.Helper()
-	select {
-	case <-t.Context().Done():
-	case <-time.After(d):
-	}
-}
-
 func (w *controlPlaneWriter) stop() (failed []error, gap time.Duration) {
 	w.cancel()
 	w.done.Wait()
