@@ -19,7 +19,7 @@ type Certificates struct {
 	// Dir has everything that the federation keeps, Own are the directories in it of the control plane.
 	Dir string
 	Own []string
-	// Kubeconfig of the control plane.
+	// Kubeconfig has the contexts of the control plane and of the members, in both.
 	Kubeconfig string
 
 	d          Deps
@@ -35,7 +35,7 @@ func CertificatesOf(d Deps, root, name string) (*Certificates, error) {
 	}
 	dir := f.Dir()
 	if f.Runtime == RuntimeKind {
-		return &Certificates{HostKubeconfig: kindcluster.HostKubeconfig(dir), Data: dir.ControlPlane()}, nil
+		return &Certificates{HostKubeconfig: kindcluster.HostKubeconfig(dir), Data: dir.ControlPlane(), Kubeconfig: dir.Kubeconfig()}, nil
 	}
 	own := []string{dir.ControlPlane(), dir.Data(federation.ControlPlane)}
 	return &Certificates{

@@ -81,6 +81,7 @@ func (f *flags) installation(e *env.Env, reporter progress.Reporter) (certs.Inst
 			}, nil
 		}
 		host.Path, host.Context, f.data = federation.HostKubeconfig, "", federation.Data
+		f.kubeconfigs = append(f.kubeconfigs, federation.Kubeconfig)
 	}
 	cfg, err := e.Load(host)
 	if err != nil {
