@@ -27,8 +27,8 @@ type certificates struct {
 	dir   pki.Dir
 	ca    pki.Pair
 	admin pki.Pair
-	// trusted are the authorities that clients are told: ca, and others beside it in its file.
-	trusted []byte
+	// bundle is the authority data of kubeconfigs: the certificate of ca, and others in the same file.
+	bundle []byte
 }
 
 func (c certificates) cert(name string) string { return c.dir.Path(name + ".crt") }
@@ -78,7 +78,7 @@ func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 	leaf(certAdmin, certs.ca, &certs.admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{groupMasters}, Usages: client})
 	err = leaves.Wait()
 	if err == nil {
-		certs.trusted, err = dir.Read(certCA + ".crt")
+		certs.bundle, err = dir.Read(certCA + ".crt")
 	}
 	if err != nil {
 		return certs, fmt.Errorf("preparing certificates in %s: %w", dir, err)

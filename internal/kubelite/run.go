@@ -113,7 +113,7 @@ func (c *cluster) writeCredentials() (err error) {
 	}
 	c.token = uuid.NewString()
 	c.kubeconfig, c.internal = c.dir.join("kubeconfig"), c.dir.join("pki", "components.kubeconfig")
-	entry := pki.KubeconfigEntry{Context: "components", Server: c.server, CA: c.certs.trusted, Token: c.token}
+	entry := pki.KubeconfigEntry{Context: "components", Server: c.server, CA: c.certs.bundle, Token: c.token}
 	if err := writeKubeconfig(c.internal, entry); err != nil {
 		return err
 	}

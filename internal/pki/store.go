@@ -60,7 +60,7 @@ func (s Store) loadCA(name string, certPEM, keyPEM []byte) (Pair, error) {
 		err = VerifyCA(ca, s.Now())
 	}
 	if err != nil {
-		return Pair{}, fmt.Errorf("authority %q: %w: put the right files back, or remove both to start with a new authority", name, err)
+		return Pair{}, fmt.Errorf("authority %q: %w: put the right files back, change it with \"certs renew --ca\", or remove both to start with a new authority", name, err)
 	}
 	return ca, nil
 }

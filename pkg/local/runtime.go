@@ -7,9 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 	"github.com/karmada-toolkit/karmada/pkg/local/process"
@@ -37,6 +41,15 @@ type (
 	// LogOptions are how much of a log is printed.
 	LogOptions = federation.LogOptions
 )
+
+// NewDeps returns the dependencies of a program that writes the progress to out.
+func NewDeps(program string, out io.Writer, now func() time.Time) Deps {
+	executable, _ := os.Executable() // without it the servers are looked for elsewhere
+	return Deps{
+		Program: program, Version: version.Get().GitVersion, Executable: executable, Getenv: os.Getenv, Now: now,
+		Progress: progress.NewPrinter(out, now, progress.Columns),
+	}
+}
 
 // Runtime runs the clusters, the control plane and the agents of one federation.
 type Runtime interface {

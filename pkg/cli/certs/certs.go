@@ -2,6 +2,7 @@
 package certs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/internal/progress"
-	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/certs"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -67,6 +67,9 @@ func (f *flags) add(cmd *cobra.Command) {
 
 // installation returns the installation that is meant.
 func (f *flags) installation(e *env.Env, reporter progress.Reporter) (certs.Installation, error) {
+	if f.timeoutSeconds <= 0 {
+		return nil, errors.New("--timeout must be greater than 0 seconds")
+	}
 	timeout := time.Duration(f.timeoutSeconds) * time.Second
 	host := f.host
 	if f.federation != "" {
@@ -107,12 +110,7 @@ func (f *flags) local(e *env.Env) (*local.Certificates, error) {
 			return nil, err
 		}
 	}
-	executable, _ := os.Executable() // without it the servers are looked for elsewhere
-	d := local.Deps{
-		Program: e.Name, Version: version.Get().GitVersion, Executable: executable, Getenv: os.Getenv, Now: e.Now,
-		Progress: progress.NewPrinter(e.ErrOut, e.Now, progress.Columns),
-	}
-	return local.CertificatesOf(d, root, f.federation)
+	return local.CertificatesOf(local.NewDeps(e.Name, e.ErrOut, e.Now), root, f.federation)
 }
 
 // parseDuration reads a duration, which can be in days.

@@ -25,11 +25,12 @@ func TestRenewal_Validate(t *testing.T) {
 		{"an authority without --ca", func(r *renewal) { r.CACertFile = "x" }, "--ca-cert-file is a new authority"},
 		{"an authority without its key", func(r *renewal) { r.CACertFile, r.ca = "x", true }, "--ca-cert-file and --ca-key-file belong together"},
 		{"the key of the authority", func(r *renewal) { r.CAKeyFile = "x" }, ""},
+		{"no time for agents", func(r *renewal) { r.agentWaitSeconds = -1 }, "--agent-timeout must be greater than 0"},
 		{"no time", func(r *renewal) { r.validity = "0" }, `--cert-validity-period: "0" is not a duration`},
 		{"too long", func(r *renewal) { r.validity = "200000d" }, "is not a duration"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &renewal{flags: newFlags(), validity: "365d"}
+			r := &renewal{flags: newFlags(), validity: "365d", agentWaitSeconds: 1}
 			tc.set(r)
 			err := r.validate()
 			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -80,6 +80,8 @@ func (r *renewal) validate() error {
 		return errors.New("--finish is the last step of --ca: use both")
 	case r.force && !r.finish:
 		return errors.New("--force is for --finish: use both, or leave it out")
+	case r.agentWaitSeconds <= 0:
+		return errors.New("--agent-timeout must be greater than 0 seconds")
 	case r.ca && len(r.Only) > 0:
 		return errors.New("--only and --ca cannot be used together: with other authorities all certificates change")
 	case r.CACertFile != "" && (!r.ca || r.finish):

@@ -16,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/karmada-toolkit/karmada/internal/progress"
-	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
@@ -83,13 +81,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-func deps(e *env.Env, out io.Writer) local.Deps {
-	executable, _ := os.Executable() // without it the servers are looked for elsewhere
-	return local.Deps{
-		Program: e.Name, Version: version.Get().GitVersion, Executable: executable, Getenv: os.Getenv, Now: e.Now,
-		Progress: progress.NewPrinter(out, e.Now, progress.Columns),
-	}
-}
+func deps(e *env.Env, out io.Writer) local.Deps { return local.NewDeps(e.Name, out, e.Now) }
 
 // given are the flags that name the federation, as the user has to repeat them.
 func (f *flags) given() string {

@@ -19,7 +19,7 @@ import (
 // Agent is the agent of a cluster in Pull mode, and what is known of its certificate.
 type Agent struct {
 	Cluster string
-	// Status is what the agent says, or what its last request for a certificate shows: then it has no authorities.
+	// Status is what the agent reports, or what its last request for a certificate shows: then it has no authorities.
 	agentcert.Status
 }
 
@@ -45,7 +45,7 @@ func listAgents(ctx context.Context, c client.Client) ([]Agent, error) {
 		}
 		a := Agent{Cluster: cluster.Name}
 		if j := slices.IndexFunc(leases.Items, func(l coordinationv1.Lease) bool { return l.Name == cluster.Name }); j >= 0 {
-			a.Status, _ = agentcert.StatusIn(&leases.Items[j]) // what an agent writes wrongly it did not say
+			a.Status, _ = agentcert.StatusIn(&leases.Items[j]) // what cannot be read was not reported
 		}
 		if last := requested[cluster.Name]; last != nil && a.NotAfter.IsZero() {
 			a.Status = agentcert.StatusOf(last, nil)

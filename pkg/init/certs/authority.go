@@ -127,8 +127,8 @@ func (s *signers) signerOf(c *x509.Certificate) (*pki.Pair, []*x509.Certificate)
 	return nil, nil
 }
 
-// identity is the same for certificates of one authority that stand for each other.
-func identity(c *x509.Certificate) string {
+// leafKey is the same for certificates of one authority that stand for each other.
+func leafKey(c *x509.Certificate) string {
 	ips := make([]string, len(c.IPAddresses))
 	for i, ip := range c.IPAddresses {
 		ips[i] = ip.String()
@@ -136,11 +136,11 @@ func identity(c *x509.Certificate) string {
 	return fmt.Sprintf("%s %v %v %v", c.RawSubject, c.DNSNames, ips, c.ExtKeyUsage)
 }
 
-// renew adds the successors of certificates to an exchange, and returns them. Certificates of one identity have one successor. With
+// renew adds the successors of certificates to an exchange, and returns them. Certificates of one leafKey have one successor. With
 // missing only those get one that the present authority did not sign; one that it signed already is the successor of the others.
 func (s *signers) renew(x *exchange, leaves []named, missing bool) ([]*x509.Certificate, error) {
 	successors := map[string]pki.Pair{}
-	key := func(l named, signer *pki.Pair) string { return identity(l.Cert) + string(signer.Cert.Raw) }
+	key := func(l named, signer *pki.Pair) string { return leafKey(l.Cert) + string(signer.Cert.Raw) }
 	var out []*x509.Certificate
 	for _, l := range leaves {
 		if signer, _ := s.signerOf(l.Cert); missing && signer != nil && l.Cert.CheckSignatureFrom(signer.Cert) == nil {

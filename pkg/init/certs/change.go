@@ -35,7 +35,7 @@ func RenewAuthorities(ctx context.Context, in Installation, o Options) (*Result,
 		return nil, fmt.Errorf("the old authorities are being removed: run %s certs renew --ca --finish again", o.Program)
 	}
 	if r.state.Step == StepPrepared {
-		err := r.perform(ctx, StepTrusted, settlement{restart: !r.crossed(), skip: r.crossed()}, func(*inventory) (*exchange, error) {
+		err := r.perform(ctx, StepTrusted, r.unlessCrossed(restartNone, restartAll), func(*inventory) (*exchange, error) {
 			return trust(r.state.changes, false), nil
 		})
 		if err == nil {
@@ -60,10 +60,10 @@ func (r *renewer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	authorities, _ := pairs(all.signing())
+	own, _ := pairs(all.signing())
 	r.state = &Renewal{Began: r.Now().UTC()}
 	given := r.CACertFile != ""
-	for _, a := range authorities {
+	for _, a := range own {
 		why, err := r.in.kept(ctx, a)
 		if err != nil {
 			return err
@@ -126,14 +126,17 @@ func (r *renewer) record(ctx context.Context, step string) error {
 	return nil
 }
 
-// crossed reports whether certificates of the new authorities are accepted by those that know the old ones alone.
-func (r *renewer) crossed() bool {
-	return !slices.ContainsFunc(r.state.changes, func(c change) bool { return c.cross == nil })
+// unlessCrossed returns crossed if certificates of the new authorities are accepted by processes with the old ones alone, and otherwise not.
+func (r *renewer) unlessCrossed(crossed, otherwise restarts) restarts {
+	if slices.ContainsFunc(r.state.changes, func(c change) bool { return c.cross == nil }) {
+		return otherwise
+	}
+	return crossed
 }
 
 // issue exchanges all certificates of the old authorities.
 func (r *renewer) issue(ctx context.Context) error {
-	err := r.perform(ctx, StepIssued, settlement{additive: r.crossed()}, func(all *inventory) (*exchange, error) {
+	err := r.perform(ctx, StepIssued, r.unlessCrossed(restartForCertificates, restartForAuthorities), func(all *inventory) (*exchange, error) {
 		s := &signers{changes: r.state.changes, validity: r.Validity, now: r.Now()}
 		_, leaves := pairs(all.contents)
 		x := trust(r.state.changes, true)
@@ -171,9 +174,9 @@ func Finish(ctx context.Context, in Installation, o Options, force bool) (*Resul
 	for _, c := range r.state.changes {
 		old, cross = append(old, c.old), append(cross, c.cross)
 	}
-	err = r.perform(ctx, StepFinishing, settlement{authorities: true}, func(*inventory) (*exchange, error) { return without(old...), nil })
+	err = r.perform(ctx, StepFinishing, restartForAuthorities, func(*inventory) (*exchange, error) { return without(old...), nil })
 	if err == nil { // all know the new authorities now, and need no chain to the old ones
-		err = r.perform(ctx, "chains", settlement{skip: true}, func(*inventory) (*exchange, error) { return without(cross...), nil })
+		err = r.perform(ctx, "chains", restartNone, func(*inventory) (*exchange, error) { return without(cross...), nil })
 	}
 	if err == nil {
 		err = r.in.store(ctx, nil)

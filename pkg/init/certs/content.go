@@ -13,6 +13,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -131,6 +132,30 @@ func (c *content) pieces() []piece {
 		add(place, *f.data)
 	}
 	return out
+}
+
+// pieces returns the certificates and keys of contents.
+func pieces(contents []*content) iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		for _, c := range contents {
+			for _, p := range c.pieces() {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// authorities returns the certificates of authorities in contents.
+func authorities(contents []*content) iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		for p := range pieces(contents) {
+			if p.cert != nil && p.cert.IsCA && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // kubeconfig returns the content if it is a kubeconfig, or nil.

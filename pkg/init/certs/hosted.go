@@ -81,6 +81,9 @@ const frontProxyCA = "front-proxy-ca.crt"
 
 // choose finds the control plane. Of several, each has the objects with its label.
 func (h *Hosted) choose(ctx context.Context) error {
+	if h.scope != nil {
+		return nil
+	}
 	list := &corev1.SecretList{}
 	if err := h.client.List(ctx, list, client.InNamespace(h.Namespace)); err != nil {
 		return fmt.Errorf("listing the Secrets in namespace %s: %w", h.Namespace, err)
@@ -144,21 +147,15 @@ func (h *Hosted) own(ctx context.Context) (*inventory, error) {
 // related reports whether contents have an authority that others have too.
 func related(contents, others []*content) bool {
 	known := map[string]bool{}
-	for _, c := range others {
-		for _, p := range c.pieces() {
-			known[string(rawAuthority(p))] = true
+	for p := range authorities(others) {
+		known[string(p.cert.Raw)] = true
+	}
+	for p := range authorities(contents) {
+		if known[string(p.cert.Raw)] {
+			return true
 		}
 	}
-	return slices.ContainsFunc(contents, func(c *content) bool {
-		return slices.ContainsFunc(c.pieces(), func(p piece) bool { raw := rawAuthority(p); return raw != nil && known[string(raw)] })
-	})
-}
-
-func rawAuthority(p piece) []byte {
-	if p.cert == nil || !p.cert.IsCA {
-		return nil
-	}
-	return p.cert.Raw
+	return false
 }
 
 // connect connects to the API server through the host cluster, by the certificates that are there now.
@@ -333,7 +330,7 @@ func (h *Hosted) secrets(ctx context.Context) (map[string]map[string][]byte, err
 	return out, nil
 }
 
-func (h *Hosted) settle(ctx context.Context, request settlement) error {
+func (h *Hosted) rollOut(ctx context.Context, which restarts) error {
 	workloads, err := h.workloads(ctx)
 	if err != nil {
 		return err
@@ -346,14 +343,14 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	go tracker.Run(running)
-	var all []*settling
+	var all []*workloadUpdate
 	for _, w := range workloads {
 		data := components.SecretFiles(w.template.Spec.Volumes, func(name string) map[string][]byte { return secrets[name] })
 		if len(data) > 0 {
-			all = append(all, &settling{Hosted: h, workload: w, files: data, tracker: tracker, settlement: request})
+			all = append(all, &workloadUpdate{Hosted: h, workload: w, files: data, tracker: tracker, which: which})
 		}
 	}
-	first := slices.IndexFunc(all, func(s *settling) bool { return s.rank() > rankAPIServer })
+	first := slices.IndexFunc(all, func(s *workloadUpdate) bool { return s.rank() > rankAPIServer })
 	if first < 0 {
 		first = len(all)
 	}
@@ -366,7 +363,7 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 	g, each := errgroup.WithContext(ctx)
 	for _, s := range all[first:] {
 		if !s.stale() {
-			g.Go(func() error { return s.refreshed(each) })
+			g.Go(func() error { return s.tryReload(each) })
 		}
 	}
 	if err := g.Wait(); err != nil {
@@ -380,38 +377,37 @@ func (h *Hosted) settle(ctx context.Context, request settlement) error {
 	return nil
 }
 
-// settling is the wait for one workload.
-type settling struct {
+// workloadUpdate is how the pods of one workload come to use the files of now.
+type workloadUpdate struct {
 	*Hosted
 	workload
 	files   map[string][]byte
 	tracker *rollout.Tracker
-	settlement
+	which   restarts
 	// tried is whether it was waited for that the pods take the files over, done whether they use them.
 	tried, done bool
 }
 
-// stale reports whether the pods are to be restarted, since their process reads once what is new, or may not work.
-func (s *settling) stale() bool {
+// stale reports whether the pods are restarted: their process loads once what is new, or may not run.
+func (s *workloadUpdate) stale() bool {
 	hash := components.ContentHash(s.component(), s.files)
-	before, known := s.template.Annotations[components.ContentHashAnnotation]
-	switch same := before == hash; {
+	switch same := s.template.Annotations[components.ContentHashAnnotation] == hash; {
 	case s.volatile():
 		return false
-	case s.restart && s.component() != components.Etcd:
+	case s.which == restartAll && s.component() != components.Etcd:
 		return true
-	case s.additive, s.leaves && !known: // these read certificates once, too; pods of a chart have no hash until they are restarted here
+	case s.which == restartForCertificates:
 		return !same && slices.Contains([]string{components.APIServer, components.KubeControllerManager}, s.component())
 	default:
 		return !same
 	}
 }
 
-// refreshed is refresh without an error where restarting the pods helps.
-func (s *settling) refreshed(ctx context.Context) error {
+// tryReload is reload without an error where restarting the pods helps.
+func (s *workloadUpdate) tryReload(ctx context.Context) error {
 	s.tried = true
 	s.Progress.Begin(s.GetName())
-	err := s.refresh(ctx)
+	err := s.reload(ctx)
 	switch s.done = err == nil; {
 	case s.done:
 		s.Progress.Done(s.GetName(), "uses the new certificates, not restarted")
@@ -422,14 +418,14 @@ func (s *settling) refreshed(ctx context.Context) error {
 }
 
 // run returns when the pods use the files of now. They are restarted if their process does not take them over.
-func (s *settling) run(ctx context.Context) (err error) {
-	if s.rank() == rankAPIServer && !s.restart {
-		if err := s.storing(ctx); err != nil {
+func (s *workloadUpdate) run(ctx context.Context) (err error) {
+	if s.rank() == rankAPIServer && s.which != restartAll {
+		if err := s.awaitEtcd(ctx); err != nil {
 			return err
 		}
 	}
 	if !s.stale() && !s.tried {
-		if err := s.refreshed(ctx); err != nil {
+		if err := s.tryReload(ctx); err != nil {
 			return err
 		}
 	}
@@ -448,9 +444,9 @@ func (s *settling) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// storing waits until the API servers reach etcd, which may have restarted: one that ends while its requests hang does not close its
+// awaitEtcd waits until the API servers reach etcd, which may have restarted: one that ends while its requests hang does not close its
 // connections, and clients notice late.
-func (s *settling) storing(ctx context.Context) error {
+func (s *workloadUpdate) awaitEtcd(ctx context.Context) error {
 	pods, err := s.pods(ctx, s.workload)
 	if err != nil {
 		return err
@@ -476,7 +472,7 @@ func (s *settling) storing(ctx context.Context) error {
 const restartedAnnotation = "kubectl.kubernetes.io/restartedAt"
 
 // roll replaces the pods.
-func (s *settling) roll(ctx context.Context, annotations map[string]string) error {
+func (s *workloadUpdate) roll(ctx context.Context, annotations map[string]string) error {
 	changed := s.DeepCopyObject().(client.Object)
 	switch o := changed.(type) {
 	case *appsv1.Deployment:
@@ -513,8 +509,8 @@ const reloadTimeout = 100 * time.Second
 // changedAnnotation on a pod makes its kubelet update the volumes.
 const changedAnnotation = "karmada.io/certificates-changed"
 
-// refresh has kubelets update the volumes of the pods, and waits until the processes use them.
-func (s *settling) refresh(ctx context.Context) error {
+// reload has kubelets update the volumes of the pods, and waits until the processes use them.
+func (s *workloadUpdate) reload(ctx context.Context) error {
 	pods, err := s.pods(ctx, s.workload)
 	if err != nil {
 		return err
@@ -546,7 +542,7 @@ func (s *settling) refresh(ctx context.Context) error {
 var errSilent = errors.New("it does not show which certificates it uses")
 
 // used returns why a pod does not use the files of now, or nil.
-func (s *settling) used(ctx context.Context) error {
+func (s *workloadUpdate) used(ctx context.Context) error {
 	var contents []*content
 	for key, data := range s.files {
 		contents = append(contents, &content{Place: Place{Key: key}, data: data})

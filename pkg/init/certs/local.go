@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -55,25 +57,46 @@ func (l *Local) connect(ctx context.Context) (client.Client, error) {
 
 func (l *Local) kept(context.Context, named) (string, error) { return "", nil }
 
-func (l *Local) settle(ctx context.Context, s settlement) error {
-	if s.restart || s.authorities || s.additive {
-		return l.Restart(ctx)
-	}
-	return wait.Until(ctx, wait.Options{Timeout: l.Timeout}, func(ctx context.Context) error {
+func (l *Local) rollOut(ctx context.Context, which restarts) error {
+	if which < restartForAuthorities {
 		all, err := l.own(ctx)
 		if err != nil {
 			return err
 		}
+		served, err := l.served(ctx)
+		if err != nil {
+			return err
+		}
+		if now := serialsIn(all.contents); !slices.ContainsFunc(served, func(serial string) bool { return !now[serial] }) {
+			return l.loaded(ctx, now)
+		}
+	}
+	return l.Restart(ctx)
+}
+
+// served returns the serial number of the certificate of the API server, which loads it once.
+func (l *Local) served(ctx context.Context) ([]string, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of the control plane: %w", err)
+	}
+	conn, err := (&net.Dialer{Timeout: l.Timeout}).DialContext(ctx, "tcp", strings.TrimPrefix(cfg.Host, "https://"))
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return servedSerial(ctx, conn)
+}
+
+// loaded waits until the other processes use certificates with some serial numbers.
+func (l *Local) loaded(ctx context.Context, now map[string]bool) error {
+	return wait.Until(ctx, wait.Options{Timeout: l.Timeout}, func(ctx context.Context) error {
 		metrics, err := l.Metrics(ctx)
 		if err != nil {
 			return err
 		}
-		now := serialsIn(all.contents)
 		for _, process := range sortedKeys(metrics) {
-			for _, serial := range serialsOf(metrics[process]) {
-				if !now[serial] {
-					return fmt.Errorf("%s to use its new certificates", process)
-				}
+			if slices.ContainsFunc(serialsOf(metrics[process]), func(serial string) bool { return !now[serial] }) {
+				return fmt.Errorf("%s to use its new certificates", process)
 			}
 		}
 		return nil

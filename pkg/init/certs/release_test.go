@@ -23,7 +23,7 @@ type withoutPods struct {
 	cp client.Client
 }
 
-func (w withoutPods) settle(context.Context, settlement) error        { return nil }
+func (w withoutPods) rollOut(context.Context, restarts) error         { return nil }
 func (w withoutPods) connect(context.Context) (client.Client, error)  { return w.cp, nil }
 func (w withoutPods) kept(_ context.Context, _ named) (string, error) { return "", nil }
 func newFake(objects ...client.Object) client.Client {

@@ -23,8 +23,8 @@ type Installation interface {
 	own(ctx context.Context) (*inventory, error)
 	// connect returns a client of the control plane.
 	connect(ctx context.Context) (client.Client, error)
-	// settle waits until all processes use what was written.
-	settle(ctx context.Context, s settlement) error
+	// rollOut returns when all processes use what was written.
+	rollOut(ctx context.Context, which restarts) error
 	// kept returns why an authority cannot be changed, and "" if it can.
 	kept(ctx context.Context, authority named) (string, error)
 	// load returns the state of a change of authorities, nil if there is none; store writes it, nil removes it.
@@ -32,16 +32,19 @@ type Installation interface {
 	store(ctx context.Context, data map[string][]byte) error
 }
 
-// settlement is what was written.
-type settlement struct {
-	// restart starts all processes anew: those with certificates that have ended may not work any more.
-	restart bool
-	// authorities reports whether authorities changed. With additive, those that processes have are enough until the next change.
-	// With leaves they are as they were.
-	authorities, additive, leaves bool
-	// skip has nothing wait: all that processes have is enough.
-	skip bool
-}
+// restarts are which processes are restarted to use what was written. The others load it themselves.
+type restarts int
+
+const (
+	// restartNone waits for no process.
+	restartNone restarts = iota
+	// restartForCertificates is for those that load certificates once, and have authorities that are enough.
+	restartForCertificates
+	// restartForAuthorities is for those that load authorities once, too.
+	restartForAuthorities
+	// restartAll is for certificates that have ended: processes may not run any more.
+	restartAll
+)
 
 // Options are how certificates are renewed.
 type Options struct {
@@ -151,7 +154,7 @@ func Renew(ctx context.Context, in Installation, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.out, r.perform(ctx, stepLeaves, settlement{additive: r.state != nil, leaves: true}, func(all *inventory) (*exchange, error) {
+	return r.out, r.perform(ctx, stepLeaves, restartForCertificates, func(all *inventory) (*exchange, error) {
 		s, err := r.signers(all)
 		if err != nil {
 			return nil, err
@@ -188,8 +191,8 @@ func (r *renewer) signers(all *inventory) (*signers, error) {
 	if r.state != nil && r.state.Step == StepIssued {
 		out.changes = r.state.changes
 	}
-	authorities, _ := pairs(all.signing())
-	for _, a := range authorities {
+	own, _ := pairs(all.signing())
+	for _, a := range own {
 		out.authorities = append(out.authorities, a.Pair)
 	}
 	if r.CAKeyFile == "" {
@@ -199,12 +202,10 @@ func (r *renewer) signers(all *inventory) (*signers, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range all.signing() {
-		for _, p := range c.pieces() {
-			if p.cert != nil && p.cert.IsCA && publicKey(p.cert.PublicKey) == publicKey(key.Public()) {
-				out.authorities = append(out.authorities, pki.Pair{Cert: p.cert, Key: key})
-				return out, nil
-			}
+	for p := range authorities(all.signing()) {
+		if publicKey(p.cert.PublicKey) == publicKey(key.Public()) {
+			out.authorities = append(out.authorities, pki.Pair{Cert: p.cert, Key: key})
+			return out, nil
 		}
 	}
 	return nil, fmt.Errorf("--ca-key-file %q belongs to none of the authorities of the installation", r.CAKeyFile)
@@ -214,11 +215,9 @@ func (r *renewer) signers(all *inventory) (*signers, error) {
 func (r *renewer) chosen(all *inventory, s *signers) ([]named, error) {
 	_, leaves := pairs(all.contents)
 	names := map[string][]string{}
-	for _, c := range all.contents {
-		for _, p := range c.pieces() {
-			if p.cert != nil {
-				names[identity(p.cert)] = append(names[identity(p.cert)], leafName(p.Place))
-			}
+	for p := range pieces(all.contents) {
+		if p.cert != nil {
+			names[leafKey(p.cert)] = append(names[leafKey(p.cert)], leafName(p.Place))
 		}
 	}
 	var out []named
@@ -239,8 +238,8 @@ func (r *renewer) chosen(all *inventory, s *signers) ([]named, error) {
 		if !l.Cert.NotAfter.Before(signer.Cert.NotAfter) {
 			continue // a new one would not end later
 		}
-		known = append(known, names[identity(l.Cert)]...)
-		if i := slices.IndexFunc(r.Only, func(only string) bool { return belongs(names[identity(l.Cert)], only) }); len(r.Only) == 0 || i >= 0 {
+		known = append(known, names[leafKey(l.Cert)]...)
+		if i := slices.IndexFunc(r.Only, func(only string) bool { return belongs(names[leafKey(l.Cert)], only) }); len(r.Only) == 0 || i >= 0 {
 			out = append(out, l)
 			if i >= 0 {
 				found[r.Only[i]] = true
@@ -261,12 +260,10 @@ func (r *renewer) chosen(all *inventory, s *signers) ([]named, error) {
 
 // withoutKey returns an error if a certificate is of an authority of the installation, whose key is not here.
 func withoutKey(all *inventory, l named) error {
-	for _, c := range all.signing() {
-		for _, p := range c.pieces() {
-			if p.cert != nil && p.cert.IsCA && l.Cert.CheckSignatureFrom(p.cert) == nil {
-				return fmt.Errorf("%s is signed by the authority %q, whose key the installation does not have: give its file with --ca-key-file, or name other certificates with --only",
-					l.Place, name(p.cert.Subject.CommonName, p.cert.Subject.String()))
-			}
+	for p := range authorities(all.signing()) {
+		if l.Cert.CheckSignatureFrom(p.cert) == nil {
+			return fmt.Errorf("%s is signed by the authority %q, whose key the installation does not have: give its file with --ca-key-file, or name other certificates with --only",
+				l.Place, name(p.cert.Subject.CommonName, p.cert.Subject.String()))
 		}
 	}
 	return nil
@@ -298,7 +295,7 @@ func belongs(names []string, only string) bool {
 const conflicts = 5
 
 // perform makes an exchange, first in what can be written without the control plane.
-func (r *renewer) perform(ctx context.Context, step string, request settlement, make func(*inventory) (*exchange, error)) (err error) {
+func (r *renewer) perform(ctx context.Context, step string, which restarts, make func(*inventory) (*exchange, error)) (err error) {
 	defer progress.Begin(ctx, r.Progress, step, &err)()
 	var x *exchange
 	err = exchangeIn(ctx, func() (*inventory, *exchange, error) {
@@ -319,8 +316,11 @@ func (r *renewer) perform(ctx context.Context, step string, request settlement, 
 	if err != nil {
 		return err
 	}
-	if request.restart = request.restart || r.ended; !request.skip || request.restart {
-		if err := r.in.settle(ctx, request); err != nil {
+	if r.ended {
+		which = restartAll
+	}
+	if which > restartNone {
+		if err := r.in.rollOut(ctx, which); err != nil {
 			return err
 		}
 	}
@@ -368,7 +368,7 @@ func (r *renewer) note(format string, args ...any) {
 	}
 }
 
-// agentInterval is the time between two reads of what agents say.
+// agentInterval is the time between two reads of what agents report.
 const agentInterval = 2 * time.Second
 
 // awaitAgents waits for the agents that take over new authorities by themselves, and returns the clusters of those that do not use them.

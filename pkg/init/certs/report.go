@@ -124,13 +124,11 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 func pairs(contents []*content) (authorities, leaves []named) {
 	keys := map[string]piece{}
 	var certs []piece
-	for _, c := range contents {
-		for _, p := range c.pieces() {
-			if p.key != nil {
-				keys[publicKey(p.key.Public())] = p
-			} else {
-				certs = append(certs, p)
-			}
+	for p := range pieces(contents) {
+		if p.key != nil {
+			keys[publicKey(p.key.Public())] = p
+		} else {
+			certs = append(certs, p)
 		}
 	}
 	seen := map[string]bool{}

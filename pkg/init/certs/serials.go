@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // serials returns the serial numbers of the certificates that the process of a pod uses.
-func (s *settling) serials(ctx context.Context, pod *corev1.Pod) ([]string, error) {
+func (s *workloadUpdate) serials(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	switch s.component() {
 	case components.Etcd:
 		return s.handshake(ctx, pod, portOf(pod, "client", 0))
@@ -26,12 +27,17 @@ func (s *settling) serials(ctx context.Context, pod *corev1.Pod) ([]string, erro
 	return s.metric(ctx, pod)
 }
 
-// handshake returns the serial number of the certificate that a server presents. Nothing is sent to it.
-func (s *settling) handshake(ctx context.Context, pod *corev1.Pod, port int32) ([]string, error) {
-	raw, err := s.forward.Pod(ctx, pod, port)
+// handshake returns the serial number of the certificate of the server of a pod.
+func (s *workloadUpdate) handshake(ctx context.Context, pod *corev1.Pod, port int32) ([]string, error) {
+	conn, err := s.forward.Pod(ctx, pod, port)
 	if err != nil {
 		return nil, fmt.Errorf("forwarding a port: %w", err)
 	}
+	return servedSerial(ctx, conn)
+}
+
+// servedSerial returns the serial number of the certificate of a server, and closes the connection. Nothing is sent.
+func servedSerial(ctx context.Context, raw net.Conn) ([]string, error) {
 	var out []string
 	conn := tls.Client(raw, &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // the certificate is read, and not relied on
@@ -42,7 +48,7 @@ func (s *settling) handshake(ctx context.Context, pod *corev1.Pod, port int32) (
 	})
 	defer func() { _ = conn.Close() }()
 	if err := conn.HandshakeContext(ctx); err != nil && len(out) == 0 {
-		return nil, fmt.Errorf("reading its certificate: %w", err)
+		return nil, fmt.Errorf("reading the certificate of the server: %w", err)
 	}
 	return out, nil
 }
@@ -64,7 +70,7 @@ func portOf(pod *corev1.Pod, name string, other int32) int32 {
 }
 
 // metric returns the serial numbers in the metrics of a role.
-func (s *settling) metric(ctx context.Context, pod *corev1.Pod) ([]string, error) {
+func (s *workloadUpdate) metric(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	port := portOf(pod, "metrics", metricsPort)
 	text, err := s.api.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, fmt.Sprint(port), "metrics", nil).DoRaw(ctx)
 	if notFound(err) {
@@ -93,11 +99,9 @@ func serialsOf(metrics []byte) []string {
 // serialsIn returns the serial numbers of the certificates in contents that are no authorities.
 func serialsIn(contents []*content) map[string]bool {
 	out := map[string]bool{}
-	for _, c := range contents {
-		for _, p := range c.pieces() {
-			if p.cert != nil && !p.cert.IsCA {
-				out[p.cert.SerialNumber.Text(16)] = true
-			}
+	for p := range pieces(contents) {
+		if p.cert != nil && !p.cert.IsCA {
+			out[p.cert.SerialNumber.Text(16)] = true
 		}
 	}
 	return out

@@ -132,7 +132,7 @@ func takeFiles(r *config.Configuration, data map[string][]byte) error {
 		}
 		old := data["ca.crt"]
 		if len(old) > 0 && !pki.SameSigner(old, given.CertPEM()) {
-			return fmt.Errorf("the control plane has another authority than ca-cert-file %q: an authority cannot be exchanged; run deinit first, or leave the flag out", c.CACertFile)
+			return fmt.Errorf("the control plane has another authority than ca-cert-file %q: init cannot exchange an authority; run certs renew --ca with these files, or leave the flag out", c.CACertFile)
 		}
 		if data["ca.key"], err = given.KeyPEM(); err != nil {
 			return err

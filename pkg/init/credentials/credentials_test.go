@@ -162,7 +162,7 @@ func TestMake_WithAnAuthorityOfTheUser(t *testing.T) {
 		t.Error("another authority was made")
 	}
 	_, err := Make(request(t, o), issue(t, config.New(), nil).Data, site, time.Now)
-	if err == nil || !strings.Contains(err.Error(), "an authority cannot be exchanged") {
+	if err == nil || !strings.Contains(err.Error(), "init cannot exchange an authority; run certs renew --ca with these files") {
 		t.Errorf("exchanging an authority: %v", err)
 	}
 	o.Certificates.CAKeyFile = "/nowhere"

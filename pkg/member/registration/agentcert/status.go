@@ -12,10 +12,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
-// StatusAnnotation on the Lease of a cluster says which certificate its agent uses, and which authorities it trusts. See Status.
+// StatusAnnotation on the Lease of a cluster has the certificate and the authorities that its agent uses. See Status.
 const StatusAnnotation = "cluster.karmada.io/agent-certificate"
 
-// Status is what an agent says of its certificate.
+// Status is what an agent reports of its certificate.
 type Status struct {
 	// NotAfter is when it ends, Serial its number in hexadecimal digits, and Issuer the name of the authority.
 	NotAfter time.Time `json:"notAfter"`
