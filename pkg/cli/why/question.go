@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,12 +15,10 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
 
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
-	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/explain"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
@@ -79,59 +76,7 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 		}
 		return q.explainInMember(ctx)
 	}
-	switch object.GroupVersionKind().GroupKind() {
-	case clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
-		cluster := &clusterv1alpha1.Cluster{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, cluster); err != nil {
-			return nil, fmt.Errorf("decoding cluster %s: %w", object.GetName(), err)
-		}
-		facts, err := q.reader.Cluster(ctx, cluster)
-		if err != nil {
-			return nil, err
-		}
-		return why.Cluster(facts, q.env.Name), nil
-	case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
-		of := scope.NamespacedPolicy()
-		if object.GetNamespace() == "" {
-			of = scope.ClusterPolicy()
-		}
-		p := of.New()
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, p); err != nil {
-			return nil, fmt.Errorf("decoding policy %s: %w", object.GetName(), err)
-		}
-		facts, err := q.reader.Policy(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		return why.Policy(facts, q.env.Name), nil
-	}
-	if strings.HasSuffix(object.GetKind(), "OverridePolicy") && object.GroupVersionKind().Group == policyv1alpha1.GroupName {
-		return q.override(ctx, object)
-	}
-	return q.template(ctx, object, mapping)
-}
-
-// override explains an override policy.
-func (q *question) override(ctx context.Context, object *unstructured.Unstructured) (*why.Account, error) {
-	typed, err := snapshot.Typed(object)
-	if err != nil {
-		return nil, err
-	}
-	p := typed.(policyv1alpha1.OverridePolicyObject)
-	of := scope.Pick(p.GetNamespace() != "", scope.NamespacedPolicy(), scope.ClusterPolicy()).New()
-	of.SetNamespace(p.GetNamespace())
-	of.PropagationSpec().ResourceSelectors = p.OverrideSpec().ResourceSelectors
-	facts, err := q.reader.Policy(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	list := &clusterv1alpha1.ClusterList{}
-	_ = q.reader.ControlPlane.List(ctx, list) // without it, no rule names clusters
-	clusters := make([]*clusterv1alpha1.Cluster, len(list.Items))
-	for i := range list.Items {
-		clusters[i] = &list.Items[i]
-	}
-	return why.Override(facts, p, clusters, q.env.Name), nil
+	return explain.Object(ctx, q.reader, object, mapping, q.env.Name)
 }
 
 // gone explains an object that was deleted in the control plane, as reading it reports by err, and leaves clusters; nil for another one.
@@ -158,14 +103,6 @@ func (q *question) gone(ctx context.Context, err error) *why.Account {
 	}
 	object := why.Object{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: namespace, Name: name}
 	return why.Gone(object, works, q.env.Now(), q.env.Name)
-}
-
-func (q *question) template(ctx context.Context, object *unstructured.Unstructured, mapping *meta.RESTMapping) (*why.Account, error) {
-	facts, err := q.reader.Template(ctx, object, mapping)
-	if err != nil {
-		return nil, err
-	}
-	return why.Template(facts, q.env.Name), nil
 }
 
 // maxOwners is the number of owners of an object that are followed.
@@ -207,7 +144,7 @@ func (q *question) explainInMember(ctx context.Context) (*why.Account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the template of %s %s: %w", root.GetKind(), root.GetName(), err)
 		}
-		if template, err = q.template(ctx, found, mapping); err != nil {
+		if template, err = explain.Object(ctx, q.reader, found, mapping, q.env.Name); err != nil {
 			return nil, err
 		}
 	}
