@@ -66,27 +66,16 @@ func confirm(ctx context.Context, e *env.Env, access *env.Access, infos []*resou
 
 func effectsOf(ctx context.Context, e *env.Env, access *env.Access, infos []*resource.Info) (*plan.Effects, error) {
 	var manifests []*unstructured.Unstructured
-	var changes []plan.Change
-	making := plan.NewManifests(func(text string) { e.SayLine("Warning: " + text) })
 	for _, info := range infos {
 		u, ok := info.Object.(*unstructured.Unstructured)
 		if !ok || u.GetName() == "" {
 			return nil, fmt.Errorf("%s: an object without metadata.name cannot be planned", info.Source)
 		}
-		u = u.DeepCopy()
-		manifests, changes = append(manifests, u), append(changes, making.Apply(u))
+		manifests = append(manifests, u.DeepCopy())
 	}
 	source, err := planning.Connect(ctx, e, access)
 	if err != nil {
 		return nil, err
 	}
-	contents, err := source.Contents(ctx, plan.Kinds(manifests))
-	if err != nil {
-		return nil, err
-	}
-	world, err := planning.World(contents)
-	if err != nil {
-		return nil, err
-	}
-	return plan.Plan(world, changes)
+	return source.Effects(ctx, planning.Settings{}, manifests, func(text string) { e.SayLine("Warning: " + text) })
 }

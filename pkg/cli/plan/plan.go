@@ -6,20 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	cliflag "k8s.io/component-base/cli/flag"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
-	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
@@ -65,40 +62,19 @@ const (
 	changed = 2
 )
 
-// The feature gates that decide about a plan. Package gates would link metrics of servers. All are alpha.
-const (
-	preemption = "PropagationPolicyPreemption"
-	components = "MultiplePodTemplatesScheduling"
-	quotas     = "ResourceQuotaEstimate"
-	affinity   = "WorkloadAffinity"
-)
-
-var known = []string{preemption, components, quotas, affinity}
-
-// others are the gates that decide about nothing that a plan shows.
-var others = []string{
-	"AllBeta", "ControllerPriorityQueue", "CustomizedClusterResourceModeling", "Failover", "FederatedQuotaEnforcement", "GracefulEviction", "MultiClusterService",
-	"PriorityBasedScheduling", "PropagateDeps", "SchedulingOvercommitProtection", "StatefulFailoverInjection",
-}
-
-// allAlpha turns all alpha gates on that are not given.
-const allAlpha = "AllAlpha"
-
 type options struct {
 	steps      steps
 	from       string
 	diff       bool
 	serverSide bool
 	output     env.Output
-	evict      bool
-	skipped    []string
-	gates      map[string]bool
+	settings   planning.Settings
 }
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	o := options{gates: map[string]bool{}}
+	var o options
 	cmd := e.Command("plan (-f FILE | -k DIRECTORY | --delete TYPE/NAME | --scale TYPE/NAME=N | --lose CLUSTER | --taint CLUSTER=KEY:EFFECT | --cordon CLUSTER | --label CLUSTER=KEY=VALUE | --unjoin CLUSTER)...",
 		short, long, examples)
 	cmd.Args = cobra.ArbitraryArgs
@@ -109,9 +85,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().StringVar(&o.from, "from", "", "File that \"snapshot\" wrote, instead of the control plane.")
 	cmd.Flags().BoolVar(&o.diff, "diff", false, "Print what changes in the objects of the members.")
 	cmd.Flags().BoolVar(&o.serverSide, "server-side", false, "Have the API server default and validate the objects of files, as a dry run.")
-	cmd.Flags().BoolVar(&o.evict, "enable-no-execute-taint-eviction", false, "NoExecute taints evict, as with this flag of karmada-controller-manager.")
-	cmd.Flags().StringSliceVar(&o.skipped, "skipped-propagating-namespaces", []string{propagation.DefaultSkippedNamespaces}, "Namespaces of which nothing is propagated, as with this flag of karmada-controller-manager.")
-	cmd.Flags().Var(cliflag.NewMapStringBool(&o.gates), "feature-gates", "Feature gates of karmada-controller-manager, as NAME=true,NAME=false. These decide about a plan: "+strings.Join(known, ", ")+".")
+	o.settings.AddFlags(cmd)
 	env.AddOutputFlag(cmd, &o.output)
 	return cmd
 }
@@ -123,10 +97,8 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 	if len(o.steps.all) == 0 {
 		return errors.New("name a change, such as -f FILE, --delete TYPE/NAME or --lose CLUSTER")
 	}
-	for name := range o.gates {
-		if name != allAlpha && !slices.Contains(known, name) && !slices.Contains(others, name) {
-			return fmt.Errorf("--feature-gates: there is no gate %q; those that decide about a plan are %s", name, strings.Join(known, ", "))
-		}
+	if err := o.settings.Validate(); err != nil {
+		return err
 	}
 	if o.from != "" && (o.diff || o.serverSide) {
 		return errors.New("--diff and --server-side need the control plane: they cannot be used with --from")
@@ -156,7 +128,6 @@ type plans struct {
 	source   *planning.Source
 	mapper   meta.RESTMapper
 	contents *snapshot.Contents
-	world    *plan.World
 }
 
 // effects reads the federation and computes what the changes do.
@@ -173,23 +144,15 @@ func (p *plans) effects(ctx context.Context) (*plan.Effects, error) {
 			return nil, err
 		}
 	}
-	if p.world, err = planning.World(p.contents); err != nil {
+	world, err := planning.World(p.contents, p.settings)
+	if err != nil {
 		return nil, err
 	}
-	if p.world.Skipped, err = propagation.ParseNamespaces(p.skipped); err != nil {
-		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
-	}
-	gate := func(name string) bool {
-		on, given := p.gates[name]
-		return on || !given && p.gates[allAlpha]
-	}
-	p.world.Evict, p.world.Preempt = p.evict, gate(preemption)
-	p.world.Features = propagation.Features{Components: gate(components), Quotas: gate(quotas), Affinity: gate(affinity)}
 	changes, err := p.steps.changes(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Plan(p.world, changes)
+	return plan.Plan(world, changes)
 }
 
 // connect connects to the control plane, or reads the file of --from.

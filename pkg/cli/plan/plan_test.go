@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
-	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
@@ -61,20 +59,6 @@ func TestPlan_FromAFile(t *testing.T) {
 		from+"--lose member1 --taint member1=down:NoExecute --enable-no-execute-taint-eviction",
 		from+"--label member1 region=eu --label member2=region=us",
 	))
-}
-
-// TestFeatureGates_AreThoseOfTheControlPlane compares the gates that plan accepts with those that there are.
-func TestFeatureGates_AreThoseOfTheControlPlane(t *testing.T) {
-	var want []string
-	for _, f := range gates.All() {
-		want = append(want, string(f))
-	}
-	got := slices.DeleteFunc(slices.Concat(known, others), func(name string) bool { return name == "AllBeta" })
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
 }
 
 func TestPlan_Errors(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/planning"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
 
@@ -129,7 +130,11 @@ func (s *steps) load(ctx context.Context, p *plans) error {
 			return err
 		}
 	}
-	return s.scopes(p)
+	namespace, enforced, err := p.access.Namespace()
+	if err != nil {
+		return err
+	}
+	return planning.Scope(s.manifests(), p.mapper, namespace, enforced)
 }
 
 // read reads the manifests of a file.
@@ -143,18 +148,7 @@ func (s *step) read(ctx context.Context, p *plans) (out []*unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	infos, err := resource.NewBuilder(p.access).Unstructured().Local().ContinueOnError().FilenameParam(false, options).Flatten().Do().Infos()
-	if err != nil {
-		return nil, err
-	}
-	for _, info := range infos {
-		u, ok := info.Object.(*unstructured.Unstructured)
-		if !ok {
-			return nil, s.errorf("unexpected %T", info.Object)
-		}
-		out = append(out, u)
-	}
-	return out, nil
+	return planning.Objects(resource.NewBuilder(p.access).Unstructured().Local().ContinueOnError().FilenameParam(false, options).Flatten().Do())
 }
 
 // manifests returns the objects of all files.
@@ -164,31 +158,6 @@ func (s *steps) manifests() []*unstructured.Unstructured {
 		out = append(out, step.manifests...)
 	}
 	return out
-}
-
-// scopes gives objects the namespace of the command where they have none.
-func (s *steps) scopes(p *plans) error {
-	namespace, enforced, err := p.access.Namespace()
-	if err != nil {
-		return err
-	}
-	all := s.manifests()
-	for _, u := range all {
-		namespaced, err := plan.Namespaced(u.GroupVersionKind(), p.mapper, all)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%s %q: %w", u.GetKind(), u.GetName(), err)
-		case u.GetName() == "":
-			return fmt.Errorf("%s without metadata.name: the name of an object that is created with generateName is not known", u.GetKind())
-		case !namespaced:
-			u.SetNamespace("")
-		case u.GetNamespace() == "":
-			u.SetNamespace(namespace)
-		case enforced && u.GetNamespace() != namespace:
-			return fmt.Errorf("the namespace of %s %q is %q and not %q, which --namespace names", u.GetKind(), u.GetName(), u.GetNamespace(), namespace)
-		}
-	}
-	return nil
 }
 
 // kinds returns the kinds of the objects that change, and of what may depend on policies that change.

@@ -1,4 +1,5 @@
-// Package planning is what commands share that show what changes would do: reading the control plane, and printing effects.
+// Package planning is what commands share that show what changes would do: reading the control plane and manifests, computing effects, and
+// printing them.
 package planning
 
 import (
@@ -9,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,9 +49,28 @@ func (s *Source) Contents(ctx context.Context, further []schema.GroupKind) (*sna
 	return reader.Contents(ctx, further)
 }
 
-// World returns the world of contents. The error is that something was not read which no plan can do without. What else was not read is a
-// note of the plan.
-func World(contents *snapshot.Contents) (*plan.World, error) {
+// Effects reads the control plane, and returns what the changes do after the manifests were applied. Warnings of admission are passed to
+// a function. Templates that the changes name are read if a policy may select them, or they are of a kind of the manifests.
+func (s *Source) Effects(ctx context.Context, settings Settings, manifests []*unstructured.Unstructured, warn func(string), changes ...plan.Change) (*plan.Effects, error) {
+	contents, err := s.Contents(ctx, plan.Kinds(manifests))
+	if err != nil {
+		return nil, err
+	}
+	world, err := World(contents, settings)
+	if err != nil {
+		return nil, err
+	}
+	var all []plan.Change
+	apply := plan.NewManifests(warn)
+	for _, u := range manifests {
+		all = append(all, apply.Apply(u))
+	}
+	return plan.Plan(world, append(all, changes...))
+}
+
+// World returns the world of contents with the settings. The error is that something was not read which no plan can do without, or that
+// the settings are invalid. What else was not read is a note of the plan.
+func World(contents *snapshot.Contents, settings Settings) (*plan.World, error) {
 	needed := []string{snapshot.Clusters, snapshot.Policies, snapshot.ClusterPolicies, snapshot.Overrides, snapshot.ClusterOverrides, "ResourceBindings", "ClusterResourceBindings"}
 	var missing []string
 	forbidden := true
@@ -65,5 +86,9 @@ func World(contents *snapshot.Contents) (*plan.World, error) {
 	case len(missing) > 0:
 		return nil, fmt.Errorf("a plan needs what could not be read:\n  %s", strings.Join(missing, "\n  "))
 	}
-	return plan.NewWorld(contents)
+	world, err := plan.NewWorld(contents)
+	if err != nil {
+		return nil, err
+	}
+	return world, settings.apply(world)
 }

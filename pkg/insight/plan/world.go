@@ -68,6 +68,15 @@ type World struct {
 	touched bool
 }
 
+// DefaultSkipped is the default pattern of namespaces from which nothing is propagated.
+const DefaultSkipped = propagation.DefaultSkippedNamespaces
+
+// Skip replaces the patterns of namespaces from which nothing is propagated. The error is that one is no regular expression.
+func (w *World) Skip(patterns []string) (err error) {
+	w.Skipped, err = propagation.ParseNamespaces(patterns)
+	return err
+}
+
 // notes returns what a reader of a plan needs to know.
 func (w *World) notes() []string {
 	out := slices.Concat(w.remarks, w.registries())
