@@ -12,6 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/certs"
 	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
 	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
+	"github.com/karmada-toolkit/karmada/pkg/cli/dashboard"
 	"github.com/karmada-toolkit/karmada/pkg/cli/deinit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/describe"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -67,7 +68,7 @@ func Groups() []Group {
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, certs.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
-		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, status.NewCommand, why.NewCommand, mcp.NewCommand, interpret.NewCommand, search.NewCommand}},
+		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, status.NewCommand, dashboard.NewCommand, why.NewCommand, mcp.NewCommand, interpret.NewCommand, search.NewCommand}},
 		{AdvancedCommands, []Constructor{plan.NewCommand, plan.NewSnapshotCommand, apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, newVersionCommand}},

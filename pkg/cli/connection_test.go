@@ -30,7 +30,7 @@ func commandLines(manifest string) []string {
 		"label pods x a=b", "label pods --all a=b", "annotate pods x a=b", "annotate pods -l a=b c=d", "scale deployment/x --replicas=2", "scale deployment -l a=b --replicas=2", "rollout status deployment/x", "wait pods x --for=delete --timeout=1s", "explain pods", "api-versions", "api-resources",
 		"plan -f " + manifest, "snapshot -o " + filepath.Dir(manifest) + "/s", "apply -f " + manifest, "apply -f " + manifest + " -C m1", "logs x", "exec x -- true", "attach x", "logs x -C m1", "exec x -C m1 -- true", "top pods", "top nodes",
 		"cordon m1", "uncordon m1", "taint clusters m1 a=b:NoExecute", "join m1 --cluster-kubeconfig=" + filepath.Dir(manifest) + "/kubeconfig",
-		"unjoin m1", "capacity", "rebalance deployment/x", "failover status", "status --deadline=50ms", "why deployment x", "failover resume", "failover cancel m1", "search kubeconfig",
+		"unjoin m1", "capacity", "rebalance deployment/x", "failover status", "status --deadline=50ms", "dashboard --no-open", "why deployment x", "failover resume", "failover cancel m1", "search kubeconfig",
 		"promote deployment x -C m1", "token list", "token create", "token delete abcdef",
 		"unregister m1 --cluster-kubeconfig=" + filepath.Dir(manifest) + "/kubeconfig --karmada-config=" + filepath.Dir(manifest) + "/kubeconfig",
 		"register 127.0.0.1:1 --cluster-name=m1 --token=abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --discovery-timeout=10ms",

@@ -90,6 +90,7 @@ func TestPlan_Errors(t *testing.T) {
 		from+"--lose missing",
 		from+"--unjoin missing",
 		from+"-f testdata/missing.yaml",
+		from+"-f testdata/empty.yaml",
 		from+"-f testdata/refused.yaml",
 		from+"-f testdata/refused.yaml -n other",
 	))

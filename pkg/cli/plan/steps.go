@@ -115,6 +115,9 @@ func (s *steps) load(ctx context.Context, p *plans) error {
 		switch step.flag {
 		case "filename", "kustomize":
 			step.manifests, err = limit.Within(ctx, step.value, func() ([]*unstructured.Unstructured, error) { return step.read(ctx, p) })
+			if err == nil && len(step.manifests) == 0 {
+				err = step.errorf("it has no objects")
+			}
 		case "delete", "scale":
 			of, rest, _ := strings.Cut(step.value, "=")
 			kind, name, ok := strings.Cut(of, "/")

@@ -41,7 +41,7 @@ func Print(e *env.Env, effects *plan.Effects, diffs map[*plan.Cluster]string) er
 	if len(effects.Objects)+len(effects.Notes)+len(effects.NotRead) > 0 {
 		text.WriteString("\n")
 	}
-	text.WriteString(summary(effects) + "\n")
+	text.WriteString(Summary(effects) + "\n")
 	out := plaintext.Escape(text.String())
 	if (term.TTY{Out: e.Out}).IsTerminalOut() {
 		out = coloured(out)
@@ -60,7 +60,8 @@ var (
 	removed = regexp.MustCompile(`(?m)^      -.*$`)
 )
 
-func summary(e *plan.Effects) string {
+// Summary returns effects in a line.
+func Summary(e *plan.Effects) string {
 	if !e.Changes() {
 		return "No changes: what the clusters have stays as it is."
 	}

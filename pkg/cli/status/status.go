@@ -8,7 +8,6 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -103,8 +102,7 @@ func newReader(config *rest.Config, e *env.Env, access *env.Access, o env.Readin
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	raw, err := rest.UnversionedRESTClientFor(config)
+	raw, err := snapshot.Raw(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
@@ -112,9 +110,7 @@ func newReader(config *rest.Config, e *env.Env, access *env.Access, o env.Readin
 	if err != nil {
 		return nil, err
 	}
-	return &snapshot.Reader{ControlPlane: c, Namespace: namespace, Deadline: o.Deadline, Now: e.Now,
-		Raw: func(ctx context.Context, path string) ([]byte, error) { return raw.Get().RequestURI(path).DoRaw(ctx) },
-	}, nil
+	return &snapshot.Reader{ControlPlane: c, Namespace: namespace, Deadline: o.Deadline, Now: e.Now, Raw: raw}, nil
 }
 
 // stateOf returns what of a report is not a time.

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -98,6 +100,24 @@ func (r *Reader) Federation(parent context.Context) (*Federation, error) {
 	return f, parent.Err()
 }
 
+// Renewed returns facts about a federation whose clusters and bindings are read again. It is for a Reader that has these in memory. It
+// returns an error only if ctx ends.
+func (r *Reader) Renewed(ctx context.Context, f *Federation) (*Federation, error) {
+	out, in := *f, &reads{from: r.ControlPlane}
+	read := []string{Clusters}
+	for _, s := range scope.Bindings() {
+		read = append(read, s.Kind+"s", s.Kind+"s"+ofOthers)
+	}
+	for _, gap := range f.Gaps {
+		if !slices.Contains(read, gap.What) {
+			in.gaps = append(in.gaps, gap)
+		}
+	}
+	out.Now, out.Clusters, out.Bindings = r.Now(), in.clusters(ctx), in.bindings(ctx, r.Namespace)
+	out.Gaps = in.sorted()
+	return &out, ctx.Err()
+}
+
 // clusters returns all clusters, sorted by name.
 func (r *reads) clusters(ctx context.Context) []*clusterv1alpha1.Cluster {
 	var out []*clusterv1alpha1.Cluster
@@ -146,6 +166,17 @@ func (r *Reader) readyz(ctx context.Context, in *reads) string {
 		return ""
 	}
 	return string(body)
+}
+
+// Raw returns what Reader.Raw is for the API server of a configuration.
+func Raw(config *rest.Config) (func(ctx context.Context, path string) ([]byte, error), error) {
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, path string) ([]byte, error) { return c.Get().RequestURI(path).DoRaw(ctx) }, nil
 }
 
 // Mapper maps the kinds that Federation reads without discovery, which would wait for an API that does not answer.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -65,7 +66,7 @@ type reads struct {
 
 // note records what could not be read, and reports whether it was.
 func (r *reads) note(ctx context.Context, what string, err error) bool {
-	if err == nil || what == Registries && apierrors.IsNotFound(err) { // not every control plane serves them
+	if err == nil || what == Registries && (apierrors.IsNotFound(err) || meta.IsNoMatchError(err)) { // not every control plane serves them
 		return true
 	}
 	if ctx.Err() != nil {

@@ -5,6 +5,8 @@ package status
 import (
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
@@ -32,6 +34,8 @@ type Report struct {
 	ProblemCount int `json:"problemCount"`
 	// Gaps are what could not be read.
 	Gaps []string `json:"gaps,omitempty"`
+	// OfBindings are the problems of bindings, by namespace and name: not only those that affect most.
+	OfBindings map[client.ObjectKey]*Problem `json:"-"`
 }
 
 // Problem is something that is wrong.
@@ -101,8 +105,9 @@ func Federation(f *snapshot.Federation, program string) *Report {
 	return r.out
 }
 
-// add adds a problem with the words of a command that shows more.
-func (r *reporter) add(p Problem, next ...string) {
+// add adds a problem with the words of a command that shows more, and returns it.
+func (r *reporter) add(p Problem, next ...string) *Problem {
 	p.Text, p.Next = why.Line(p.Text), strings.Join(next, " ")
 	r.problems = append(r.problems, p)
+	return &p
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -80,7 +81,10 @@ func (r *reporter) binding(b workv1alpha2.Binding) {
 	ref := &spec.Resource
 	problem.Object, problem.Workloads, problem.replicas = object(ref.APIVersion, ref.Kind, ref.Namespace, ref.Name), 1, int64(spec.Replicas)
 	problem.Text = problem.Object.String() + ": " + problem.Text
-	r.add(*problem, r.explain(b)...)
+	if r.out.OfBindings == nil {
+		r.out.OfBindings = map[client.ObjectKey]*Problem{}
+	}
+	r.out.OfBindings[client.ObjectKeyFromObject(b)] = r.add(*problem, r.explain(b)...)
 }
 
 // plain matches what a shell does not interpret. Users may write references of bindings.

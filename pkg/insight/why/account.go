@@ -56,6 +56,8 @@ type Stage struct {
 	Name string `json:"name"`
 	// Text is what happened there.
 	Text string `json:"text"`
+	// Failed reports whether the object did not pass the stage as wanted.
+	Failed bool `json:"failed,omitempty"`
 	// Details are lines about parts, such as clusters.
 	Details []Detail `json:"details,omitempty"`
 }

@@ -33,6 +33,7 @@ func Template(f *snapshot.Facts, program string) *Account {
 	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status, e.dependencies, e.leaves} {
 		s, problem := stage()
 		if s != nil {
+			s.Failed = problem != nil
 			out.Stages = append(out.Stages, *s)
 		}
 		if first == nil {

@@ -183,6 +183,25 @@ func Objects(m *access.Member, resource schema.GroupVersionResource, s Selection
 	return source(m, resource, &complete, s)
 }
 
+// Typed are objects of the Go type that a scheme has of a kind. They are shared and read-only.
+func Typed(m *access.Member, scheme *runtime.Scheme, resource schema.GroupVersionResource, kind string, s Selection) (Source, error) {
+	gvk := resource.GroupVersion().WithKind(kind)
+	one, err := scheme.New(gvk)
+	if err != nil {
+		return Source{}, fmt.Errorf("following %s: %w", resource.Resource, err)
+	}
+	list, err := scheme.New(resource.GroupVersion().WithKind(kind + "List"))
+	if err != nil {
+		return Source{}, fmt.Errorf("following %s: %w", resource.Resource, err)
+	}
+	if _, ok := one.(object); !ok {
+		return Source{}, fmt.Errorf("following %s: %T has no metadata", resource.Resource, one)
+	}
+	// What is copied is empty.
+	blank := func() object { return one.DeepCopyObject().(object) }
+	return source(m, resource, typed(serializer.NewCodecFactory(scheme), blank, list.DeepCopyObject), s), nil
+}
+
 // Metadata is the metadata of objects of any kind, as *metav1.PartialObjectMetadata.
 func Metadata(m *access.Member, resource schema.GroupVersionResource) Source {
 	return source(m, resource, &metadataOnly, Selection{})

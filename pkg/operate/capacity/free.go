@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,40 @@ func FreeResources(cluster *clusterv1alpha1.Cluster) corev1.ResourceList {
 		}
 		out[name] = free
 	}
+	return out
+}
+
+// Share is how much of a resource of a cluster its pods request.
+type Share struct {
+	// Resource is cpu, memory or pods.
+	Resource string
+	// Used is the part of what the nodes offer that is requested; 0 if they offer none.
+	Used float64
+	// Free and Offered are texts as those of Free.
+	Free, Offered string
+}
+
+// Shares returns the shares of the resources that a cluster reports: processors, memory and pods.
+func Shares(cluster *clusterv1alpha1.Cluster) []Share {
+	left := FreeResources(cluster)
+	if len(left) == 0 {
+		return nil
+	}
+	offered := cluster.Status.ResourceSummary.Allocatable
+	free, all := FreeText(left), FreeText(offered)
+	var out []Share
+	for name, texts := range map[corev1.ResourceName][2]string{corev1.ResourceCPU: {free.CPU, all.CPU}, corev1.ResourceMemory: {free.Memory, all.Memory}, corev1.ResourcePods: {free.Pods, all.Pods}} {
+		rest, reported := left[name]
+		if !reported {
+			continue
+		}
+		share, total := Share{Resource: string(name), Free: texts[0], Offered: texts[1]}, offered[name]
+		if total.Sign() > 0 {
+			share.Used = 1 - rest.AsApproximateFloat64()/total.AsApproximateFloat64()
+		}
+		out = append(out, share)
+	}
+	slices.SortFunc(out, func(a, b Share) int { return strings.Compare(a.Resource, b.Resource) })
 	return out
 }
 
