@@ -27,8 +27,9 @@ const (
 	updateInterval = 500 * time.Millisecond
 	// refreshInterval is the time between two reads of what is not followed, such as Leases.
 	refreshInterval = 5 * time.Second
-	// startTimeout bounds the wait for the first lists.
-	startTimeout = 30 * time.Second
+	// startDelay is how long the first page waits for the first lists, and probeTimeout bounds the wait for what the user may list.
+	startDelay   = 300 * time.Millisecond
+	probeTimeout = 10 * time.Second
 	// maxSize is the limit of what is kept of clusters and of bindings, in bytes.
 	maxSize = 512 << 20
 )
@@ -41,6 +42,8 @@ type state struct {
 	lost      error
 	lostSince time.Time
 	ready     map[string]bool
+	// reading reports whether clusters and bindings are not read yet.
+	reading bool
 }
 
 func newState(facts *snapshot.Federation, report *status.Report) *state {
@@ -136,11 +139,12 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // publish replaces the state by facts that were read.
-func (l *live) publish(facts *snapshot.Federation) { l.set(facts, l.failure()) }
+func (l *live) publish(facts *snapshot.Federation) { l.set(facts, l.failure(), !l.synced()) }
 
 // set replaces the state. lost is why what is followed is not current; nil if it is.
-func (l *live) set(facts *snapshot.Federation, lost error) {
+func (l *live) set(facts *snapshot.Federation, lost error, reading bool) {
 	s := newState(facts, status.Federation(facts, l.program))
+	s.reading = reading && lost == nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.lost = lost; lost != nil {
@@ -177,37 +181,40 @@ type mirror struct {
 	clusterBindings *follow.Projection[*workv1alpha2.ClusterResourceBinding]
 }
 
-// start follows clusters and bindings until ctx ends, and returns when they were read, or cannot be.
+// start follows clusters and bindings until ctx ends.
 func (m *mirror) start(ctx context.Context, config *rest.Config, namespace string, changed func()) error {
 	plane, err := access.NewMember("", config, nil)
 	if err != nil {
 		return fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	wait, cancel := context.WithTimeout(ctx, startTimeout)
+	if m.within, err = m.visible(ctx, namespace); err != nil {
+		return err
+	}
+	of := workv1alpha2.GroupVersion
+	if m.clusters, err = start[*clusterv1alpha1.Cluster](ctx, plane, clusterv1alpha1.GroupVersion.WithResource("clusters"), "Cluster", "", changed); err != nil {
+		return err
+	}
+	if m.bindings, err = start[*workv1alpha2.ResourceBinding](ctx, plane, of.WithResource("resourcebindings"), scope.NamespacedBinding().Kind, m.within, changed); err != nil {
+		return err
+	}
+	if m.clusterBindings, err = start[*workv1alpha2.ClusterResourceBinding](ctx, plane, of.WithResource("clusterresourcebindings"), scope.ClusterBinding().Kind, "", changed); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, startDelay)
 	defer cancel()
-	bindings := schema.GroupVersionResource{Group: workv1alpha2.GroupName, Version: workv1alpha2.GroupVersion.Version, Resource: "resourcebindings"}
-	m.clusters, err = start[*clusterv1alpha1.Cluster](ctx, plane, clusterv1alpha1.GroupVersion.WithResource("clusters"), "Cluster", "", changed)
-	if err != nil {
-		return err
+	// An error is a gap of what is shown, and what takes longer is shown later.
+	_, _, _ = m.clusters.Await(wait), m.bindings.Await(wait), m.clusterBindings.Await(wait)
+	return ctx.Err()
+}
+
+// visible returns the namespace whose bindings a user may list who may not list those of all; empty if all.
+func (m *mirror) visible(ctx context.Context, namespace string) (string, error) {
+	probe, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if err := m.Reader.List(probe, &workv1alpha2.ResourceBindingList{}, client.Limit(1)); apierrors.IsForbidden(err) {
+		return namespace, nil
 	}
-	if m.bindings, err = start[*workv1alpha2.ResourceBinding](ctx, plane, bindings, scope.NamespacedBinding().Kind, "", changed); err != nil {
-		return err
-	}
-	m.clusterBindings, err = start[*workv1alpha2.ClusterResourceBinding](ctx, plane, bindings.GroupVersion().WithResource("clusterresourcebindings"), scope.ClusterBinding().Kind, "", changed)
-	if err != nil {
-		return err
-	}
-	// An error is a gap of what is shown.
-	_, _ = m.clusters.Await(wait), m.clusterBindings.Await(wait)
-	if err := m.bindings.Await(wait); apierrors.IsForbidden(err) && namespace != "" {
-		m.bindings.Stop()
-		m.within = namespace
-		if m.bindings, err = start[*workv1alpha2.ResourceBinding](ctx, plane, bindings, scope.NamespacedBinding().Kind, namespace, changed); err != nil {
-			return err
-		}
-		_ = m.bindings.Await(wait)
-	}
-	return context.Cause(ctx)
+	return "", ctx.Err()
 }
 
 // start follows objects of the control plane.
@@ -226,6 +233,16 @@ func start[T client.Object](ctx context.Context, plane *access.Member, resource 
 		Synced:  changed,
 		Failed:  func(error) { changed() },
 	}), nil
+}
+
+// synced reports whether all that the user may list was read.
+func (m *mirror) synced() bool {
+	for _, err := range []error{m.clusters.Ready(), m.bindings.Ready(), m.clusterBindings.Ready()} {
+		if err != nil && !apierrors.IsForbidden(err) {
+			return false
+		}
+	}
+	return true
 }
 
 // retry ends the waits after failures.

@@ -101,12 +101,15 @@ func (e *badRequest) Error() string { return e.text }
 // topic is what a page shows. The zero value is all.
 type topic struct{ binding *client.ObjectKey }
 
-// topicOf returns the topic of a query: "binding" is the namespace and name of a binding.
+// ofNoBinding is the topic of pages that are read again after some seconds, because they read more than what is followed.
+const ofNoBinding = "binding="
+
+// topicOf returns the topic of a query: "binding" is the namespace and name of a binding, or empty for none.
 func topicOf(q url.Values) topic {
-	namespace, name, found := strings.Cut(q.Get("binding"), "/")
-	if !found {
+	if !q.Has("binding") {
 		return topic{}
 	}
+	namespace, name, _ := strings.Cut(q.Get("binding"), "/")
 	return topic{&client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
@@ -260,7 +263,7 @@ func (p *pages) cluster(ctx context.Context, r *http.Request) (*view, error) {
 	if n := len(data.Rows); n > maxListed {
 		data.Rows, data.More = data.Rows[:maxListed], n-maxListed
 	}
-	return &view{page: "cluster", Title: "Cluster " + u.GetName(), Live: true, Data: data}, nil
+	return &view{page: "cluster", Title: "Cluster " + u.GetName(), Live: true, Topic: ofNoBinding, Data: data}, nil
 }
 
 // maxListed is the number of objects of a list without pages.
@@ -324,7 +327,7 @@ func (p *pages) policies(ctx context.Context, _ *http.Request) (*view, error) {
 			}
 		}
 	}
-	return &view{page: "policies", Title: "Policies", Live: true, Data: data}, nil
+	return &view{page: "policies", Title: "Policies", Live: true, Topic: ofNoBinding, Data: data}, nil
 }
 
 // policy shows a policy.
@@ -352,7 +355,7 @@ func (p *pages) policy(ctx context.Context, r *http.Request) (*view, error) {
 	for i := range data.Rows {
 		data.Rows[i].fill()
 	}
-	return &view{page: "policy", Title: account.Object.String(), Live: true, Data: data}, nil
+	return &view{page: "policy", Title: account.Object.String(), Live: true, Topic: ofNoBinding, Data: data}, nil
 }
 
 // number returns a number of a query between two others.

@@ -175,6 +175,10 @@ func (s *server) route(w http.ResponseWriter, r *http.Request, path string) {
 		s.show(w, &view{page: "failed", Title: "There is no such page", code: http.StatusNotFound})
 		return
 	}
+	if s.live.state().reading {
+		s.show(w, &view{page: "failed", Title: "Reading the federation", Next: "The page appears when clusters and workloads were read.", Live: true})
+		return
+	}
 	v, err := show(ctx, r)
 	if err != nil {
 		v = failed(err)

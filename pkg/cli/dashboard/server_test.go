@@ -26,14 +26,14 @@ import (
 )
 
 // testServer returns a server of a federation.
-func testServer(t *testing.T, facts *snapshot.Federation) *server {
+func testServer(t testing.TB, facts *snapshot.Federation) *server {
 	t.Helper()
 	templates, err := parse()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &live{mirror: &mirror{}, program: "karmadactl", next: make(chan struct{})}
-	l.set(facts, nil)
+	l.set(facts, nil, false)
 	reader := &snapshot.Reader{Now: func() time.Time { return facts.Now }}
 	return newServer(&pages{program: "karmadactl", live: l, reader: reader, templates: templates}, 7340)
 }
@@ -141,7 +141,7 @@ func TestServer_Admission(t *testing.T) {
 }
 
 // page returns an address below the base for a browser with the cookie.
-func (s *server) page(t *testing.T, path string) (int, string) {
+func (s *server) page(t testing.TB, path string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:7340"+s.base+path, nil)
 	r.AddCookie(&http.Cookie{Name: s.cookie(), Value: s.session})
@@ -207,11 +207,20 @@ func TestOverview_Filter(t *testing.T) {
 // TestPages_Lost names why what is shown is not current.
 func TestPages_Lost(t *testing.T) {
 	s := testServer(t, federation())
-	s.live.set(s.live.state().Federation, errors.New("connection refused"))
+	s.live.set(s.live.state().Federation, errors.New("connection refused"), false)
 	for _, path := range []string{"", "plan"} {
 		if _, body := s.page(t, path); !strings.Contains(body, "The control plane does not answer") || !strings.Contains(body, "connection refused") {
 			t.Errorf("%q does not name the failure:\n%s", path, body)
 		}
+	}
+}
+
+// TestPages_Reading shows no page while the federation is read.
+func TestPages_Reading(t *testing.T) {
+	s := testServer(t, federation())
+	s.live.set(&snapshot.Federation{Now: time.Unix(1000, 0)}, nil, true)
+	if code, body := s.page(t, ""); code != http.StatusOK || !strings.Contains(body, "Reading the federation") || !strings.Contains(body, "data-live") || strings.Contains(body, "problem") {
+		t.Errorf("%d:\n%s", code, body)
 	}
 }
 
@@ -236,6 +245,7 @@ func TestTopic_Differs(t *testing.T) {
 		{"the binding", "binding=shop/web-deployment", at(func(f *snapshot.Federation) { f.Bindings[0].SetResourceVersion("2") }), true},
 		{"the binding is gone", "binding=shop/web-deployment", at(func(f *snapshot.Federation) { f.Bindings = f.Bindings[1:] }), true},
 		{"a cluster is lost", "binding=shop/web-deployment", at(func(f *snapshot.Federation) { f.Clusters[0] = build.Cluster("m1") }), true},
+		{"no binding", "binding=", at(func(f *snapshot.Federation) { f.Bindings[0].SetResourceVersion("2") }), false},
 		{"some time", "binding=shop/web-deployment", at(func(f *snapshot.Federation) { f.Now = f.Now.Add(refreshInterval) }), true},
 	} {
 		q, _ := url.ParseQuery(tc.query)

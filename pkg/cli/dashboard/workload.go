@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/insight/status"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
@@ -28,8 +31,8 @@ type flow struct {
 	Events []event
 	// EventsError is why events cannot be read.
 	EventsError string
-	// Binding is that of the workload; empty for none.
-	Binding client.ObjectKey
+	// Policy is that which has the object; nil for none.
+	Policy *object
 }
 
 // lane is what happens for a cluster.
@@ -41,9 +44,9 @@ type lane struct {
 // step is a time of the timeline.
 type step struct {
 	why.Time
-	// Offset is the time since the first, and Percent its part of the whole.
-	Offset  string
-	Percent int
+	// Offset is the time since the first, and Place its part of the whole, of 98.
+	Offset string
+	Place  int
 }
 
 // event is an event of the control plane.
@@ -59,13 +62,15 @@ func (p *pages) workload(ctx context.Context, r *http.Request) (*view, error) {
 		return nil, err
 	}
 	f := &flow{Account: account, Steps: steps(account.Times)}
-	v := &view{page: "workload", Title: account.Object.String(), Live: true, Data: f}
+	v := &view{page: "workload", Title: account.Object.String(), Live: true, Topic: ofNoBinding, Data: f}
+	if claim, claimed := policy.Of(u); claimed {
+		f.Policy = &object{why.Object{APIVersion: policyv1alpha1.GroupVersion.String(), Kind: claim.Scope().Kind, Namespace: claim.Namespace, Name: claim.Name}}
+	}
 	s := p.live.state()
 	cells := map[string]*cell{}
 	about := []why.Object{account.Object}
 	if b := bindingOf(s, account.Object); b != nil {
-		f.Binding = client.ObjectKeyFromObject(b)
-		v.Topic = "binding=" + url.QueryEscape(f.Binding.String())
+		v.Topic = ofNoBinding + url.QueryEscape(client.ObjectKeyFromObject(b).String())
 		for _, c := range status.Cells(b, s.unready) {
 			cells[c.Cluster] = &cell{c}
 		}
@@ -118,6 +123,7 @@ func (f *flow) split(cells map[string]*cell) {
 			}
 		}
 	}
+	slices.SortFunc(f.Lanes, func(a, b lane) int { return strings.Compare(a.Cluster, b.Cluster) })
 }
 
 // steps returns the timeline.
@@ -130,7 +136,7 @@ func steps(times []why.Time) []step {
 	for _, t := range times {
 		s := step{Time: t, Offset: duration.HumanDuration(t.At.Sub(first))}
 		if all := last.Sub(first); all > 0 {
-			s.Percent = int(100 * t.At.Sub(first) / all)
+			s.Place = int(98 * t.At.Sub(first) / all)
 		}
 		out = append(out, s)
 	}
