@@ -10,6 +10,8 @@ cd "$(dirname "$0")/.."
 failed=0
 echo "licenses:"
 go run ./hack/licenses ./cmd/... || failed=1
+# The files of others in the dashboard, by their notice.
+awk -F' \\| ' '/^\| `/ {print $2, $3 "  " $4}' pkg/cli/dashboard/assets/vendor/NOTICE.md
 
 echo "vulnerabilities:"
 database=${GOVULNDB:-https://vuln.go.dev}

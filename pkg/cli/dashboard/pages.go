@@ -71,7 +71,11 @@ type view struct {
 func (v *view) frame(s *state, now time.Time) {
 	v.Gaps, v.Healthy, v.Problems = s.report.Gaps, s.report.Healthy, s.report.ProblemCount
 	if s.lost != nil {
-		v.Lost, v.LostSince = why.Line(s.lost.Error()), duration.HumanDuration(now.Sub(s.lostSince))
+		err := s.lost
+		if request := (&url.Error{}); errors.As(err, &request) {
+			err = request.Err // the rest is an address
+		}
+		v.Lost, v.LostSince = why.Line(err.Error()), duration.HumanDuration(now.Sub(s.lostSince))
 	}
 }
 
@@ -89,6 +93,7 @@ func failed(err error) *view {
 	case errors.Is(err, context.DeadlineExceeded):
 		v.code, v.Title = http.StatusGatewayTimeout, "The control plane did not answer in time"
 	}
+	v.Live = v.code >= http.StatusInternalServerError // it goes on when the control plane answers again
 	return v
 }
 
@@ -307,7 +312,8 @@ func (p *pages) policies(ctx context.Context, _ *http.Request) (*view, error) {
 			has[client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}]++
 		}
 	}
-	for _, kind := range []string{"PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"} {
+	for _, gap := range []string{snapshot.Policies, snapshot.ClusterPolicies, snapshot.Overrides, snapshot.ClusterOverrides} {
+		kind := strings.TrimSuffix(gap, "ies") + "y"
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(policyv1alpha1.GroupVersion.WithKind(kind + "List"))
 		err := p.source.Client.List(ctx, list)
@@ -315,7 +321,7 @@ func (p *pages) policies(ctx context.Context, _ *http.Request) (*view, error) {
 			err = p.source.Client.List(ctx, list, client.InNamespace(p.namespace))
 		}
 		if err != nil {
-			data.Gaps = append(data.Gaps, why.Gaps(snapshot.Gaps{{What: kind + "s", Err: err}})...)
+			data.Gaps = append(data.Gaps, why.Gaps(snapshot.Gaps{{What: gap, Err: err}})...)
 		}
 		for i := range list.Items {
 			u := &list.Items[i]

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -251,6 +252,29 @@ func TestTopic_Differs(t *testing.T) {
 		q, _ := url.ParseQuery(tc.query)
 		if got := topicOf(q).differs(shown, tc.now); got != tc.want {
 			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// TestVendor_IsInTheNotice compares the files of others with their notice.
+func TestVendor_IsInTheNotice(t *testing.T) {
+	const dir = "assets/vendor"
+	notice, err := embedded.ReadFile(dir + "/NOTICE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := embedded.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		body, err := embedded.ReadFile(dir + "/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := fmt.Sprintf("| 0BSD | `%x` |", sha256.Sum256(body))
+		if e.Name() != "NOTICE.md" && (!strings.Contains(string(notice), line) || !strings.Contains(string(notice), "`"+e.Name()+"`")) {
+			t.Errorf("%s is not in the notice, or not as it is there: %s", e.Name(), line)
 		}
 	}
 }

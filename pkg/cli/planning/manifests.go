@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 
@@ -8,12 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/insight/plan"
 )
 
 // Decode returns the objects of a stream of YAML or JSON, which errors call by the name. The error is also that there are none.
 func (s *Source) Decode(r io.Reader, name string) ([]*unstructured.Unstructured, error) {
-	out, err := Objects(resource.NewBuilder(s.access).Unstructured().Local().ContinueOnError().Stream(r, name).Flatten().Do())
+	text, err := limit.ReadManifest(name, r)
+	if err != nil {
+		return nil, err
+	}
+	out, err := Objects(resource.NewBuilder(s.access).Unstructured().Local().ContinueOnError().Stream(bytes.NewReader(text), name).Flatten().Do())
 	if err == nil && len(out) == 0 {
 		err = fmt.Errorf("%s has no objects", name)
 	}

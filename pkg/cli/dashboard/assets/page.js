@@ -115,11 +115,24 @@
 		});
 	};
 
-	document.addEventListener("htmx:afterSettle", layOut);
 	document.addEventListener("htmx:afterSwap", layOut);
+	document.addEventListener("htmx:afterSettle", (event) => {
+		if (event.detail.requestConfig?.elt.matches("form.filter") && table()) {
+			table().scrollTop = 0;
+		}
+		layOut();
+		scrolled();
+	});
 	document.addEventListener("htmx:responseError", (event) => {
 		if (event.detail.xhr.status === 401) {
-			location.reload(); // it says what to do
+			location.reload(); // that page has what to do
+		} else {
+			connection("lost", "The control plane does not answer: what is shown may be old.");
+		}
+	});
+	document.addEventListener("htmx:afterOnLoad", (event) => {
+		if (event.detail.xhr.status < 400) {
+			connection("live", "live");
 		}
 	});
 	document.addEventListener("scroll", (event) => {
