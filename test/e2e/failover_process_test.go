@@ -41,6 +41,14 @@ func TestFailover_DeadMembers(t *testing.T) {
 		}
 		return nil
 	}))
+	overview := newDashboard(t, kubeconfig)
+	overview.get(t, overview.printed)
+	eventually(t, func() error {
+		if page := overview.get(t, overview.base+"?namespace="+ns); !strings.Contains(page, "✖ not Ready") || !strings.Contains(page, "member1: cluster not Ready") {
+			return fmt.Errorf("the overview is\n%s", page)
+		}
+		return nil
+	})
 	stays := all(targets(ns, "web-deployment", "member1"), evictedFrom(ns, "web-deployment", ""))
 	if err := stays(); err != nil {
 		t.Error(err)

@@ -186,10 +186,8 @@ spec:
     - {affinityName: second, clusterNames: [member2]}`
 }
 
-// evictFromDeadClusters lets a ClusterTaintPolicy taint the clusters that are not Ready, until the end of the test.
-func evictFromDeadClusters(t *testing.T) {
-	t.Helper()
-	const manifest = `
+// deadTaint is a policy that taints the clusters that are not Ready.
+const deadTaint = `
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterTaintPolicy
 metadata: {name: e2e-dead}
@@ -197,12 +195,16 @@ spec:
   addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
   removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
   taints: [{key: e2e-dead, effect: NoExecute}]`
+
+// evictFromDeadClusters lets a ClusterTaintPolicy taint the clusters that are not Ready, until the end of the test.
+func evictFromDeadClusters(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		ctl("", "local", "up", "--name", federationName, "--dir", stateDir)
 		eventually(t, all(tainted("member1", ""), tainted("member2", "")))
-		ctl(manifest, "delete", "-f", "-", "--ignore-not-found")
+		ctl(deadTaint, "delete", "-f", "-", "--ignore-not-found")
 	})
-	mustWith(t, manifest, "apply", "-f", "-")
+	mustWith(t, deadTaint, "apply", "-f", "-")
 }
 
 // tainted returns a check of the taint of evictFromDeadClusters.
