@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test and reports what ran. Needs Go and nothing else.
+# Runs every test and reports what ran. Needs Go, and Chromium for the test of the dashboard: without it that is skipped,
+# and fails in CI.
 #
 # Nothing but the race detector needs cgo: without it the programs and the tests share
 # every compiled package. The race detector is on for the packages that
@@ -112,6 +113,7 @@ fingerprint() {
 		printf '%s\n' "$@"
 		go version
 		uname -srvm
+		command -v chromium chromium-browser google-chrome || true
 		env | grep -E '^(E2E_|GO|PATH=)' | sort
 		for input in "$@"; do
 			[[ ! -f $input ]] || sha256sum "$input"
