@@ -277,3 +277,65 @@ func showsOneNamespace(t *testing.T, other string) {
 		t.Errorf("the overview shows workloads of namespace %s:\n%s", other, page)
 	}
 }
+
+// TestDashboard_Pictures fails for pictures in the documents that are missing or large. With E2E_PICTURES=DIR it writes them before,
+// to that directory: run it alone, with E2E_MEMBERS=3.
+func TestDashboard_Pictures(t *testing.T) {
+	if dir := os.Getenv("E2E_PICTURES"); dir != "" {
+		writePictures(t, dir)
+	}
+	const maxSize = 150_000
+	for _, name := range []string{"overview", "workload", "plan"} {
+		info, err := os.Stat("../../docs/pictures/dashboard-" + name + ".png")
+		if err != nil {
+			t.Error(err)
+		} else if info.Size() > maxSize {
+			t.Errorf("%s has %d bytes, more than %d", info.Name(), info.Size(), maxSize)
+		}
+	}
+}
+
+// writePictures shows a shop whose workloads are in several states.
+func writePictures(t *testing.T, dir string) {
+	t.Helper()
+	b := newBrowser(t)
+	if err := started(); err != nil {
+		t.Fatal(err)
+	}
+	const ns = "shop"
+	everywhere := "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}\n" + to("member1", "member2", "member3")
+	must(t, "create", "namespace", ns)
+	t.Cleanup(func() { ctl(deadTaint, "delete", "-f", "-") })
+	apply(t, ns, override("api", brokenOverrider[1:len(brokenOverrider)-1]), deadTaint, policy("web", everywhere), deployment("web", 6),
+		policy("api", everywhere), deployment("api", 3), policy("worker", to("member3")), deployment("worker", 4), policy("report", to("member9")), deployment("report", 1),
+		with(policy("cart", everywhere), "suspension: {dispatching: true}"), deployment("cart", 3))
+	eventually(t, all(
+		is("", ns, "deploy/web", "{.status.readyReplicas}", "6"), is("", ns, "deploy/worker", "{.status.readyReplicas}", "4"),
+		explained(ns, "deploy/api", "Unhealthy"), explained(ns, "deploy/report", "no cluster fits"),
+	))
+	d := newDashboard(t, kubeconfig)
+	b.open(t, d.printed)
+	b.shows(t, "h1", "Overview")
+	draw := func(name, scheme string, height int64) {
+		t.Helper()
+		b.emulate(t, 1200, scheme)
+		b.do(t, chromedp.EmulateViewport(1200, height))
+		b.shows(t, "#connection", "live")
+		data, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "dashboard-"+name+".png"), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.sees(t, cellsAre("api", "▲ 0/1", "● 1/1", "● 1/1"))
+	b.do(t, chromedp.Evaluate[chromedp.Void]("document.getElementById('clusters').scrollIntoView()"))
+	draw("overview", "light", 800)
+	b.open(t, d.page("workload", "apps/v1", "Deployment", ns, "api"))
+	draw("workload", "dark", 700)
+	b.open(t, d.base+"plan")
+	b.do(t, chromedp.SetValue(chromedp.CSS("#lose"), "member3"), chromedp.Click(chromedp.CSS("input[name=evict]")), chromedp.Click(chromedp.CSS("main button")))
+	b.shows(t, "#effects", "Effects of the loss of member3")
+	draw("plan", "light", 800)
+}
