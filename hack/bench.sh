@@ -48,6 +48,9 @@ go test -tags integration -run '^$' -bench Adapter -benchtime 1x ./test/integrat
 headline "the role search: 10,000 Pods in 5 clusters, watches, start with 100,000 ConfigMaps in 20 clusters"
 go test -tags integration -run '^$' -bench Search -benchtime 1x ./test/integration/servers | grep '^Benchmark'
 
+headline "the dashboard: 1,000 workloads in each of 50 clusters"
+go test -tags integration -run '^$' -bench Dashboard -benchtime 1x ./test/integration/servers | grep '^Benchmark'
+
 headline "a decision over ten clusters, with and without estimators"
 go test -run '^$' -bench Schedule -benchtime 3s ./pkg/controlplane/estimator | grep -E '^Benchmark'
 
