@@ -31,6 +31,7 @@ crd_apis=()
 for api in "${apis[@]}"; do
 	case "$api" in
 	*/cluster/* | */search/*) ;; # served by the aggregated API server
+	*/operator/*) ;;             # served by host clusters
 	*) crd_apis+=("$api") ;;
 	esac
 done
@@ -41,6 +42,7 @@ tool deepcopy-gen --output-file zz_generated.deepcopy.go --go-header-file /dev/n
 echo "crds"
 rm -f pkg/apis/crds/bases/*.yaml
 tool controller-gen crd "paths=$(IFS=';'; echo "${crd_apis[*]}")" output:crd:dir=pkg/apis/crds/bases
+tool controller-gen crd:maxDescLen=0,generateEmbeddedObjectMeta=true paths=./pkg/apis/operator/... output:crd:dir=charts/karmada-operator/crds
 
 echo "openapi"
 mkdir -p pkg/generated/openapi

@@ -34,6 +34,12 @@ func TestCRDs_EqualTheContractFieldByField(t *testing.T) {
 		}
 		ours[crd.Name] = load(t, data)
 	}
+	const operator = "../../charts/karmada-operator/crds/operator.karmada.io_karmadas.yaml"
+	data, err := os.ReadFile(operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours["karmadas.operator.karmada.io"] = load(t, data)
 	paths, err := filepath.Glob("testdata/crds/*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no contract: %v", err)

@@ -12,6 +12,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/networking/v1alpha1"
+	operatorv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/operator/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/policy/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/remedy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned/typed/search/v1alpha1"
@@ -30,6 +31,7 @@ type Interface interface {
 	ConfigV1alpha1() configv1alpha1.ConfigV1alpha1Interface
 	MulticlusterV1alpha1() multiclusterv1alpha1.MulticlusterV1alpha1Interface
 	NetworkingV1alpha1() networkingv1alpha1.NetworkingV1alpha1Interface
+	OperatorV1alpha1() operatorv1alpha1.OperatorV1alpha1Interface
 	PolicyV1alpha1() policyv1alpha1.PolicyV1alpha1Interface
 	RemedyV1alpha1() remedyv1alpha1.RemedyV1alpha1Interface
 	SearchV1alpha1() searchv1alpha1.SearchV1alpha1Interface
@@ -46,6 +48,7 @@ type Clientset struct {
 	configV1alpha1       *configv1alpha1.ConfigV1alpha1Client
 	multiclusterV1alpha1 *multiclusterv1alpha1.MulticlusterV1alpha1Client
 	networkingV1alpha1   *networkingv1alpha1.NetworkingV1alpha1Client
+	operatorV1alpha1     *operatorv1alpha1.OperatorV1alpha1Client
 	policyV1alpha1       *policyv1alpha1.PolicyV1alpha1Client
 	remedyV1alpha1       *remedyv1alpha1.RemedyV1alpha1Client
 	searchV1alpha1       *searchv1alpha1.SearchV1alpha1Client
@@ -81,6 +84,11 @@ func (c *Clientset) MulticlusterV1alpha1() multiclusterv1alpha1.MulticlusterV1al
 // NetworkingV1alpha1 retrieves the NetworkingV1alpha1Client
 func (c *Clientset) NetworkingV1alpha1() networkingv1alpha1.NetworkingV1alpha1Interface {
 	return c.networkingV1alpha1
+}
+
+// OperatorV1alpha1 retrieves the OperatorV1alpha1Client
+func (c *Clientset) OperatorV1alpha1() operatorv1alpha1.OperatorV1alpha1Interface {
+	return c.operatorV1alpha1
 }
 
 // PolicyV1alpha1 retrieves the PolicyV1alpha1Client
@@ -176,6 +184,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.operatorV1alpha1, err = operatorv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.policyV1alpha1, err = policyv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -223,6 +235,7 @@ func New(c rest.Interface) *Clientset {
 	cs.configV1alpha1 = configv1alpha1.New(c)
 	cs.multiclusterV1alpha1 = multiclusterv1alpha1.New(c)
 	cs.networkingV1alpha1 = networkingv1alpha1.New(c)
+	cs.operatorV1alpha1 = operatorv1alpha1.New(c)
 	cs.policyV1alpha1 = policyv1alpha1.New(c)
 	cs.remedyV1alpha1 = remedyv1alpha1.New(c)
 	cs.searchV1alpha1 = searchv1alpha1.New(c)

@@ -16,6 +16,7 @@ import (
 	internalinterfaces "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/internalinterfaces"
 	multicluster "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/multicluster"
 	networking "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/networking"
+	operator "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/operator"
 	policy "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/policy"
 	remedy "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/remedy"
 	search "github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions/search"
@@ -324,6 +325,7 @@ type SharedInformerFactory interface {
 	Config() config.Interface
 	Multicluster() multicluster.Interface
 	Networking() networking.Interface
+	Operator() operator.Interface
 	Policy() policy.Interface
 	Remedy() remedy.Interface
 	Search() search.Interface
@@ -352,6 +354,10 @@ func (f *sharedInformerFactory) Multicluster() multicluster.Interface {
 
 func (f *sharedInformerFactory) Networking() networking.Interface {
 	return networking.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Operator() operator.Interface {
+	return operator.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Policy() policy.Interface {

@@ -9,6 +9,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	operatorv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/operator/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -31,6 +32,7 @@ var localSchemeBuilder = runtime.SchemeBuilder{
 	configv1alpha1.AddToScheme,
 	multiclusterv1alpha1.AddToScheme,
 	networkingv1alpha1.AddToScheme,
+	operatorv1alpha1.AddToScheme,
 	policyv1alpha1.AddToScheme,
 	remedyv1alpha1.AddToScheme,
 	searchv1alpha1.AddToScheme,
