@@ -42,7 +42,7 @@ tool deepcopy-gen --output-file zz_generated.deepcopy.go --go-header-file /dev/n
 echo "crds"
 rm -f pkg/apis/crds/bases/*.yaml
 tool controller-gen crd "paths=$(IFS=';'; echo "${crd_apis[*]}")" output:crd:dir=pkg/apis/crds/bases
-tool controller-gen crd:maxDescLen=0,generateEmbeddedObjectMeta=true paths=./pkg/apis/operator/... output:crd:dir=charts/karmada-operator/crds
+tool controller-gen crd:maxDescLen=0,generateEmbeddedObjectMeta=true paths=./pkg/apis/operator/... output:crd:dir=charts/karmada-operator/files
 
 echo "openapi"
 mkdir -p pkg/generated/openapi

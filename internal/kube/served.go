@@ -25,6 +25,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	operatorv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/operator/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -107,6 +108,7 @@ func addTo(scheme *runtime.Scheme) error {
 		apiregistrationv1.AddToScheme,
 		appsv1alpha1.AddToScheme,
 		autoscalingv1alpha1.AddToScheme,
+		operatorv1alpha1.AddToScheme,
 		clusterv1alpha1.AddToScheme,
 		configv1alpha1.AddToScheme,
 		multiclusterv1alpha1.AddToScheme,

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karmada-toolkit/karmada/internal/limit"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const (
@@ -32,6 +33,11 @@ const (
 
 	crdsRoot, crdsBases, crdsPatches = "crds", "crds/bases", "crds/patches"
 )
+
+// LoadCRDs reads the definitions that a configuration names, or returns nil for those that are built in.
+func LoadCRDs(ctx context.Context, r *config.Configuration) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return customCRDs(ctx, r.CustomCRDs())
+}
 
 // customCRDs reads the definitions that --crds names, or returns nil for those
 // that are built in.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
@@ -37,6 +38,8 @@ type Deps struct {
 	// Archive is the path of the image archive that the nodes have, or will have;
 	// empty means none.
 	Archive string
+	// CRDs are the APIs of the federation, as LoadCRDs returns them; nil means those that the configuration names.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
 	// Progress receives the phases and what they wait for.
 	Progress progress.Reporter
 	// Now is the clock.
@@ -49,8 +52,9 @@ type Result struct {
 	Changes apply.ChangeSet
 	// FilesChanged reports whether local files were written.
 	FilesChanged bool
-	// Kubeconfig is the path of the administrator's kubeconfig.
+	// Kubeconfig is the path of the administrator's kubeconfig, and Admin its content.
 	Kubeconfig string
+	Admin      []byte
 	// Server is the URL of the API server in it.
 	Server string
 	// Token is a bootstrap token, empty unless one was requested, and CAHash the
@@ -70,6 +74,7 @@ func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
+	chosen = append(chosen, phases.With(r.With)...)
 	s, err := newState(ctx, d, r)
 	if err != nil {
 		return nil, err
@@ -83,8 +88,15 @@ func Run(ctx context.Context, d Deps, r *config.Configuration) (*Result, error) 
 	if err := phases.Run(ctx, s, chosen); err != nil {
 		return nil, err
 	}
+	if err := phases.RemoveOthers(ctx, s); err != nil {
+		return nil, err
+	}
+	creds, err := s.Credentials()
+	if err != nil {
+		return nil, err
+	}
 	out := &Result{
-		Kubeconfig: credentials.FilesOf(r).Kubeconfig(), Server: s.Addresses.Server,
+		Kubeconfig: credentials.FilesOf(r).Kubeconfig(), Admin: creds.Admin, Server: s.Addresses.Server,
 		Token: s.Outcome.Token(), CAHash: s.CAHash(), Notes: s.Outcome.Notes(),
 	}
 	out.Changes, out.FilesChanged = s.Outcome.Changes()
@@ -99,14 +111,16 @@ func newState(ctx context.Context, d Deps, r *config.Configuration) (_ *phases.S
 	s := &phases.State{Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now, Outcome: &phases.Outcome{}, TimeoutFlag: "--wait-component-ready-timeout"}
 	defer progress.Begin(ctx, s.Progress, stepHost, &err)()
 	defer s.Progress.Watch(ctx, stepHost, "the host cluster to answer")()
-	if s.CRDs, err = customCRDs(ctx, r.CustomCRDs()); err != nil {
-		return nil, err
+	if s.CRDs = d.CRDs; s.CRDs == nil {
+		if s.CRDs, err = LoadCRDs(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	cfg := rest.CopyConfig(d.Host)
 	if r.Host.Endpoint != "" {
 		cfg.Host = r.Host.Endpoint
 	}
-	host, err := hostcluster.Connect(ctx, cfg, r.APIServer.Namespace)
+	host, err := hostcluster.Connect(ctx, cfg, r.APIServer.Namespace, r.Names)
 	if err != nil {
 		return nil, err
 	}
@@ -118,12 +132,12 @@ func newState(ctx context.Context, d Deps, r *config.Configuration) (_ *phases.S
 		return nil, fmt.Errorf("waiting for a node of the host cluster: %w", err)
 	}
 	resolved := *r
-	missing := resolved.UseBuild(version.Get(), availableImages(s.Facts, d.Archive), resolved.Parts())
+	missing := resolved.UseBuild(version.Get(), availableImages(s.Facts, d.Archive), resolved.AllParts())
 	if hint := config.ImageHint(d.Program, missing); hint != "" {
 		s.Progress.Waiting(stepHost, hint)
 	}
 	s.Config = &resolved
-	s.Tracker = rollout.NewTracker(s.HostAPI, r.APIServer.Namespace, d.Now)
+	s.Tracker = rollout.NewTracker(s.HostAPI, r.APIServer.Namespace, d.Now, r.Names)
 	if s.Addresses, err = s.Facts.Addresses(r.APIServer); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func TestCRDs_EqualTheContractFieldByField(t *testing.T) {
 		}
 		ours[crd.Name] = load(t, data)
 	}
-	const operator = "../../charts/karmada-operator/crds/operator.karmada.io_karmadas.yaml"
+	const operator = "../../charts/karmada-operator/files/operator.karmada.io_karmadas.yaml"
 	data, err := os.ReadFile(operator)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/metricsadapter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/operator"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/problemdetector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search"
@@ -53,6 +54,11 @@ func Table() []Role {
 			Name: metricsAdapter, Doc: "Serve the metrics of all members",
 			HealthAddress: "0", MetricsAddress: ":8080", GCPercent: 50, Kinds: metricsadapter.Kinds,
 			New: newInstance(metricsadapter.NewOptions, metricsadapter.Setup),
+		},
+		{
+			Name: "operator", Doc: "Install control planes in the cluster it runs in, or in others, as Karmada objects have them",
+			LockName: operator.Name, HealthAddress: ":8443", MetricsAddress: ":8080",
+			New: newInstance(operator.NewOptions, operator.Setup),
 		},
 		{
 			Name: "scheduler", Doc: "Decide which clusters get what",

@@ -121,7 +121,7 @@ func checkNames(clusters []string) error {
 
 // connectHost reads the installation in a namespace of the host cluster.
 func connectHost(ctx context.Context, cfg *rest.Config, namespace string) (*hostcluster.Host, error) {
-	h, err := hostcluster.Connect(ctx, cfg, namespace)
+	h, err := hostcluster.Connect(ctx, cfg, namespace, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func prepare(ctx context.Context, d *Deps, r *Request, pki string) (*phases.Stat
 	}
 	s := &phases.State{
 		Config: &r.Config, Host: host.Client, HostAPI: host.API, Facts: host.Facts, Connect: d.ControlPlane, Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now,
-		Tracker: rollout.NewTracker(host.API, r.Namespace, d.Now), Outcome: &phases.Outcome{}, TimeoutFlag: "--pod-timeout", Parallel: parallelAddons, KeepGoing: true,
+		Tracker: rollout.NewTracker(host.API, r.Namespace, d.Now, nil), Outcome: &phases.Outcome{}, TimeoutFlag: "--pod-timeout", Parallel: parallelAddons, KeepGoing: true,
 	}
 	if slices.Contains(r.Addons, All) && !slices.Contains(names, components.Estimator) {
 		s.Outcome.Note("%s is left out: name clusters with --cluster, or use --all-clusters", components.Estimator)

@@ -339,7 +339,7 @@ func (h *Hosted) rollOut(ctx context.Context, which restarts) error {
 	if err != nil {
 		return err
 	}
-	tracker := rollout.NewTracker(h.api, h.Namespace, h.Now)
+	tracker := rollout.NewTracker(h.api, h.Namespace, h.Now, nil)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	go tracker.Run(running)

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -67,8 +69,9 @@ type Config struct {
 	// NodePort of the API server, and annotations of its Service.
 	NodePort           int32
 	ServiceAnnotations map[string]string
-	// ServiceType of the API server; empty means NodePort.
-	ServiceType corev1.ServiceType
+	// ServiceType of the API server; empty means NodePort. LoadBalancerClass is that of the type LoadBalancer.
+	ServiceType       corev1.ServiceType
+	LoadBalancerClass *string
 	// Encryption of what the API server stores, or nil.
 	Encryption *Encryption
 	// Await is what the controllers wait for before they start, or nil.
@@ -91,8 +94,8 @@ type Workload struct {
 	PriorityClass string
 	// ExtraArgs replace default arguments of the same name, or are added.
 	ExtraArgs []string
-	// Labels of the workload, PodLabels and PodAnnotations of its pods. None is in a selector.
-	Labels, PodLabels, PodAnnotations map[string]string
+	// Labels and Annotations of the workload, PodLabels and PodAnnotations of its pods. No label is in a selector.
+	Labels, Annotations, PodLabels, PodAnnotations map[string]string
 	// PullSecrets are names of Secrets for pulling images, beside those of the Config.
 	PullSecrets []string
 	// Strategy replaces the pods of a Deployment; nil means Kubernetes' default.
@@ -101,6 +104,12 @@ type Workload struct {
 	DisruptionBudget *policyv1.PodDisruptionBudgetSpec
 	// HostNetwork gives the pods the network of their node.
 	HostNetwork bool
+	// OnlyTolerations has the pods without DefaultTolerations.
+	OnlyTolerations bool
+	// Sidecars are further containers, Volumes further volumes, and Mounts those of the container of the component.
+	Sidecars []corev1.Container
+	Volumes  []corev1.Volume
+	Mounts   []corev1.VolumeMount
 	PodSettings
 }
 
@@ -115,8 +124,9 @@ type EtcdConfig struct {
 	StorageMode, DataPath string
 	// NodeSelector is for hostPath.
 	NodeSelector map[string]string
-	// StorageClass and Size are for PVC.
+	// StorageClass and Size are for PVC, or Claim.
 	StorageClass, Size string
+	Claim              *corev1.PersistentVolumeClaimTemplate
 	// PodManagement of the StatefulSet that is there; it cannot be changed. Empty is
 	// Parallel, with which any number of members comes up.
 	PodManagement appsv1.PodManagementPolicyType
@@ -151,6 +161,11 @@ func (c *Config) Host(service string) string {
 // InternalServer is the URL of the API server inside the host cluster.
 func (c *Config) InternalServer() string {
 	return fmt.Sprintf("https://%s:%d", c.Host(APIServer), apiServerPort)
+}
+
+// ServerURL is the URL of an API server at a host.
+func ServerURL(host string) string {
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(apiServerPort))
 }
 
 // WebhookURL is where the API server finds the webhook server.

@@ -112,6 +112,10 @@ func (c *Config) etcdCommand() []string {
 func (e *EtcdConfig) storage(labels map[string]string) (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
 	switch e.StorageMode {
 	case StoragePVC:
+		if e.Claim != nil {
+			meta := metav1.ObjectMeta{Name: etcdVolume, Labels: e.Claim.Labels, Annotations: e.Claim.Annotations}
+			return nil, []corev1.PersistentVolumeClaim{{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}, ObjectMeta: meta, Spec: e.Claim.Spec}}, nil
+		}
 		size, err := resource.ParseQuantity(e.Size)
 		if err != nil {
 			return nil, nil, fmt.Errorf("the size of etcd's volume %q: %w", e.Size, err)

@@ -113,7 +113,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		EnableServiceLinks:           new(bool),
 		PriorityClassName:            w.PriorityClass,
 		NodeSelector:                 w.NodeSelector,
-		Tolerations:                  append(DefaultTolerations(), w.Tolerations...),
+		Tolerations:                  w.tolerations(),
 		Affinity:                     affinity(c.Name(p.name), w),
 		SecurityContext:              podSecurity(p),
 		HostNetwork:                  w.HostNetwork,
@@ -129,7 +129,9 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	for _, name := range slices.Concat(c.PullSecrets, w.PullSecrets) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
-	spec.Containers = []corev1.Container{container}
+	container.VolumeMounts = append(container.VolumeMounts, w.Mounts...)
+	spec.Volumes = append(spec.Volumes, w.Volumes...)
+	spec.Containers = append([]corev1.Container{container}, w.Sidecars...)
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: c.annotations(p)},
 		Spec:       spec,
@@ -211,6 +213,13 @@ func DefaultTolerations() []corev1.Toleration {
 	}
 }
 
+func (w *Workload) tolerations() []corev1.Toleration {
+	if w.OnlyTolerations {
+		return w.Tolerations
+	}
+	return append(DefaultTolerations(), w.Tolerations...)
+}
+
 // affinity spreads replicas over nodes where there are enough.
 func affinity(name string, w Workload) *corev1.Affinity {
 	if w.Affinity != nil {
@@ -267,6 +276,7 @@ func (c *Config) workloadMeta(p pod) metav1.ObjectMeta {
 	meta := c.meta(p.name, AppDefaults)
 	maps.Copy(meta.Labels, c.Workloads[p.name].Labels)
 	maps.Copy(meta.Labels, c.selector(p))
+	meta.Annotations = maps.Clone(c.Workloads[p.name].Annotations)
 	return meta
 }
 
@@ -274,15 +284,22 @@ func (c *Config) workloadMeta(p pod) metav1.ObjectMeta {
 func DisruptionBudgets(c *Config) []client.Object {
 	var out []client.Object
 	for _, name := range slices.Sorted(maps.Keys(c.Workloads)) {
-		budget := c.Workloads[name].DisruptionBudget
-		if budget == nil {
-			continue
+		if budget := DisruptionBudget(c, name); budget != nil {
+			out = append(out, budget)
 		}
-		spec := *budget
-		spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.Name(name)}}
-		out = append(out, &policyv1.PodDisruptionBudget{ObjectMeta: c.meta(name, AppDefaults), Spec: spec})
 	}
 	return out
+}
+
+// DisruptionBudget limits how many pods of a component may be evicted at a time; nil for none.
+func DisruptionBudget(c *Config, name string) client.Object {
+	budget := c.Workloads[name].DisruptionBudget
+	if budget == nil {
+		return nil
+	}
+	spec := *budget
+	spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.Name(name)}}
+	return &policyv1.PodDisruptionBudget{ObjectMeta: c.meta(name, AppDefaults), Spec: spec}
 }
 
 func (c *Config) selector(p pod) map[string]string {

@@ -28,8 +28,14 @@ const (
 // CertSecret is the Secret with all certificates and keys of a control plane.
 const CertSecret = certSecret
 
-// InstanceLabel has the name of the Helm release.
-const InstanceLabel = "app.kubernetes.io/instance"
+const (
+	// InstanceLabel has the name of the Helm release, or of the Karmada.
+	InstanceLabel = "app.kubernetes.io/instance"
+	// ManagedByLabel names what manages an object.
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	// ManagedByOperator is its value for what an operator manages.
+	ManagedByOperator = "karmada-operator"
+)
 
 // RenewAfterAnnotation on the CertSecret of a Helm release is when an upgrade renews some certificates, in seconds since 1970.
 const RenewAfterAnnotation = "karmada.io/renew-after"

@@ -107,7 +107,7 @@ func APIServerService(c *Config) client.Object {
 	p.NodePort = c.NodePort
 	s := c.service(APIServer, p)
 	s.Annotations = c.ServiceAnnotations
-	s.Spec.Type = cmp.Or(c.ServiceType, corev1.ServiceTypeNodePort)
+	s.Spec.Type, s.Spec.LoadBalancerClass = cmp.Or(c.ServiceType, corev1.ServiceTypeNodePort), c.LoadBalancerClass
 	return s
 }
 

@@ -78,8 +78,14 @@ type Configuration struct {
 	// WaitSeconds is how long each part may take to become ready; 0 is without limit.
 	WaitSeconds int `json:"waitComponentReadyTimeout,omitempty"`
 
-	// Names are those of the objects in the host cluster; nil keeps those of init.
-	Names components.Naming `json:"-"`
+	// Names are those of the objects in the host cluster; nil keeps those of init. Labels are on each of them in place of
+	// components.BootstrapLabel.
+	Names  components.Naming `json:"-"`
+	Labels map[string]string `json:"-"`
+	// KeepScale keeps the replicas of Deployments that something else has set through their scale.
+	KeepScale bool `json:"-"`
+	// With are the addons that are installed with the control plane, by the names of their workloads.
+	With []string `json:"-"`
 	// SystemNamespace of the control plane in its own API; empty means that it is called as its namespace in the host cluster.
 	SystemNamespace string `json:"-"`
 
@@ -135,9 +141,16 @@ type Certificates struct {
 	KeyAlgorithm string `json:"keyAlgorithm,omitempty"`
 	// Servers are workloads beside the usual ones that have a certificate of their own.
 	Servers []string `json:"-"`
+	// Names are further names in the certificates of workloads.
+	Names map[string][]string `json:"-"`
+	// CA is an authority as CACertFile and CAKeyFile are, PEM. Nil means that there is none.
+	CA *KeyPair `json:"-"`
 	// Early is how much earlier than usual certificates are made again.
 	Early time.Duration `json:"-"`
 }
+
+// KeyPair is a certificate and its key, PEM.
+type KeyPair struct{ Cert, Key []byte }
 
 // Algorithm returns the algorithm of new keys.
 func (c *Certificates) Algorithm() pki.Algorithm {
@@ -171,6 +184,8 @@ type Component struct {
 	ExtraArgs Args `json:"extraArgs,omitempty"`
 	// PodSettings configure where its pods run.
 	components.PodSettings `json:",inline"`
+	// Further are settings of its workload that files and flags do not have. Those above replace theirs.
+	Further components.Workload `json:"-"`
 }
 
 // APIServer is the API server of the control plane.
@@ -181,6 +196,11 @@ type APIServer struct {
 	Networking       `json:"networking,omitzero"`
 	// ServiceAnnotations are added to its Service.
 	ServiceAnnotations map[string]string `json:"serviceAnnotations,omitempty"`
+	// ServiceType of its Service; empty means NodePort. LoadBalancerClass is that of the type LoadBalancer.
+	ServiceType       corev1.ServiceType `json:"-"`
+	LoadBalancerClass *string            `json:"-"`
+	// Server is its URL for the administrator, instead of one with the address of a node.
+	Server string `json:"-"`
 }
 
 // Networking is where the API server is found.
@@ -215,6 +235,8 @@ type LocalEtcd struct {
 	// StorageClass and PVCSize are for PVC.
 	StorageClass string `json:"storageClassesName,omitempty"`
 	PVCSize      string `json:"pvcSize,omitempty"`
+	// Claim is the claim of each member, instead of one of StorageClass and PVCSize.
+	Claim *corev1.PersistentVolumeClaimTemplate `json:"-"`
 }
 
 // ExternalEtcd is an etcd that exists already.
@@ -227,6 +249,8 @@ type ExternalEtcd struct {
 	KeyFile  string `json:"keyFile,omitempty"`
 	// KeyPrefix of the control plane's keys.
 	KeyPrefix string `json:"keyPrefix,omitempty"`
+	// Files are the contents of the files etcd-ca.crt, etcd-client.crt and etcd-client.key, instead of those above.
+	Files map[string][]byte `json:"-"`
 }
 
 // Used reports whether there is an external etcd.
@@ -317,6 +341,17 @@ func (c *Configuration) AddonParts() []Part {
 		{Name: components.Estimator, Flag: "estimator", Component: &c.Addons.Estimator},
 		{Name: components.Search, Flag: "search", Component: &c.Addons.Search},
 	}
+}
+
+// AllParts returns the parts of the control plane and those of the addons that are installed with it.
+func (c *Configuration) AllParts() []Part {
+	out := c.Parts()
+	for _, part := range c.AddonParts() {
+		if slices.Contains(c.With, part.Name) {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // Timeout returns how long each part may take to become ready.

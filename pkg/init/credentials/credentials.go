@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -82,6 +83,7 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 		pairs[signer.name] = ca
 		for _, l := range signer.leaves {
 			l.Algorithm, l.Validity = algorithm, r.Certificates.Validity.Duration
+			l.Hosts = append(l.Hosts, r.Certificates.Names[l.name]...)
 			if pairs[l.name], err = store.Leaf(l.name, l.LeafConfig, ca); err != nil {
 				return nil, fmt.Errorf("certificate generation failed. %w", err)
 			}
@@ -124,25 +126,15 @@ func (p Present) Write(name string, data []byte, _ bool) error {
 // takeFiles puts the authority and the client certificate for etcd that the user
 // has into data.
 func takeFiles(r *config.Configuration, data map[string][]byte) error {
-	c := &r.Certificates
-	if c.CACertFile != "" {
-		given, err := ReadPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
-		if err != nil {
-			return err
-		}
-		old := data["ca.crt"]
-		if len(old) > 0 && !pki.SameSigner(old, given.CertPEM()) {
-			return fmt.Errorf("the control plane has another authority than ca-cert-file %q: init cannot exchange an authority; run certs renew --ca with these files, or leave the flag out", c.CACertFile)
-		}
-		if data["ca.key"], err = given.KeyPEM(); err != nil {
-			return err
-		}
-		if len(old) == 0 { // what is there may be a bundle
-			data["ca.crt"] = given.CertPEM()
-		}
+	if err := takeAuthority(&r.Certificates, data); err != nil {
+		return err
 	}
 	x := r.Etcd.External
 	if !x.Used() {
+		return nil
+	}
+	if x.Files != nil {
+		maps.Copy(data, x.Files)
 		return nil
 	}
 	for name, path := range map[string]string{"etcd-ca.crt": x.CAFile, "etcd-client.crt": x.CertFile, "etcd-client.key": x.KeyFile} {
@@ -155,6 +147,45 @@ func takeFiles(r *config.Configuration, data map[string][]byte) error {
 	return nil
 }
 
+// takeAuthority puts the authority that the user has into data.
+func takeAuthority(c *config.Certificates, data map[string][]byte) (err error) {
+	var given pki.Pair
+	switch {
+	case c.CA != nil:
+		given, err = parseAuthority(c.CA.Cert, c.CA.Key)
+	case c.CACertFile != "":
+		given, err = ReadPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old := data["ca.crt"]
+	if len(old) > 0 && !pki.SameSigner(old, given.CertPEM()) {
+		if c.CA != nil {
+			return errors.New("the control plane has another authority than the one that is given: run certs renew --ca with its files, or give the authority that it has")
+		}
+		return fmt.Errorf("the control plane has another authority than ca-cert-file %q: init cannot exchange an authority; run certs renew --ca with these files, or leave the flag out", c.CACertFile)
+	}
+	if data["ca.key"], err = given.KeyPEM(); err != nil {
+		return err
+	}
+	if len(old) == 0 { // what is there may be a bundle
+		data["ca.crt"] = given.CertPEM()
+	}
+	return nil
+}
+
+// parseAuthority parses an authority, PEM.
+func parseAuthority(cert, key []byte) (pki.Pair, error) {
+	pair, err := pki.ParsePair(cert, key)
+	if err == nil && !pair.Cert.IsCA {
+		err = errors.New("the certificate is not an authority's")
+	}
+	return pair, err
+}
+
 // ReadPair reads an authority in files, which flags name.
 func ReadPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
 	certPEM, err := limit.Read(certPath, nil, limit.MaxFile)
@@ -165,10 +196,7 @@ func ReadPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", keyFlag, err)
 	}
-	pair, err := pki.ParsePair(certPEM, keyPEM)
-	if err == nil && !pair.Cert.IsCA {
-		err = fmt.Errorf("the certificate is not an authority's")
-	}
+	pair, err := parseAuthority(certPEM, keyPEM)
 	if err != nil {
 		return pki.Pair{}, fmt.Errorf("certificate generation failed. %s %q and %s %q: %w", certFlag, certPath, keyFlag, keyPath, err)
 	}

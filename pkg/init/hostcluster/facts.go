@@ -60,6 +60,9 @@ type Facts struct {
 	Etcd *appsv1.StatefulSet
 	// Deployments in the namespace.
 	Deployments []appsv1.Deployment
+
+	// names are those of the objects of the installation.
+	names components.Config
 }
 
 // Obsolete returns the names of the Deployments of the layout that a configuration does not have.
@@ -75,7 +78,18 @@ func (f *Facts) Obsolete(c *config.Configuration) []string {
 
 // Runs reports whether there is a Deployment with a name in the namespace.
 func (f *Facts) Runs(workload string) bool {
-	return slices.ContainsFunc(f.Deployments, func(d appsv1.Deployment) bool { return d.Name == workload })
+	return slices.ContainsFunc(f.Deployments, func(d appsv1.Deployment) bool { return d.Name == f.names.Name(workload) })
+}
+
+// Scaled returns the replicas of a Deployment that something has set through its scale, such as an autoscaler.
+func (f *Facts) Scaled(workload string) (replicas int32, scaled bool) {
+	i := slices.IndexFunc(f.Deployments, func(d appsv1.Deployment) bool { return d.Name == f.names.Name(workload) })
+	if i < 0 || f.Deployments[i].Spec.Replicas == nil {
+		return 0, false
+	}
+	return *f.Deployments[i].Spec.Replicas, slices.ContainsFunc(f.Deployments[i].ManagedFields, func(m metav1.ManagedFieldsEntry) bool {
+		return m.Subresource == "scale" && m.FieldsV1 != nil && strings.Contains(m.FieldsV1.GetRawString(), `"f:replicas"`)
+	})
 }
 
 // Selects reports whether a Service of the same name is there, and leads to other pods.
@@ -92,8 +106,9 @@ type Host struct {
 	Facts  *Facts
 }
 
-// Connect connects to a host cluster and reads the facts for a control plane in a namespace. A control plane is no host cluster.
-func Connect(ctx context.Context, cfg *rest.Config, namespace string) (*Host, error) {
+// Connect connects to a host cluster and reads the facts for a control plane in a namespace, whose objects have names; nil for those of
+// init. A control plane is no host cluster.
+func Connect(ctx context.Context, cfg *rest.Config, namespace string, names components.Naming) (*Host, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = -1, 0
 	h := &Host{}
@@ -107,15 +122,15 @@ func Connect(ctx context.Context, cfg *rest.Config, namespace string) (*Host, er
 	if h.Client, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	h.Facts, err = Gather(ctx, h.API, namespace)
+	h.Facts, err = Gather(ctx, h.API, namespace, names)
 	return h, err
 }
 
-// Gather reads the facts for a control plane in a namespace. Only a host that does not answer is an error.
-func Gather(ctx context.Context, host kubernetes.Interface, namespace string) (*Facts, error) {
+// Gather reads the facts for a control plane in a namespace, as Connect does. Only a host that does not answer is an error.
+func Gather(ctx context.Context, host kubernetes.Interface, namespace string, names components.Naming) (*Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, fmt.Errorf("no answer after %s", reachTimeout))
 	defer cancel()
-	f := &Facts{}
+	f := &Facts{names: components.Config{Names: names}}
 	var err error
 	if f.Version, err = serverVersion(ctx, host); err != nil {
 		return nil, fmt.Errorf("the host cluster cannot be reached: %w; choose another with --kubeconfig and --context", err)
@@ -185,7 +200,7 @@ func (f *Facts) readNamespace(ctx context.Context, host kubernetes.Interface, na
 		return err
 	}
 	f.Namespace = ns
-	secret, err := host.CoreV1().Secrets(name).Get(ctx, components.CertSecret, metav1.GetOptions{})
+	secret, err := host.CoreV1().Secrets(name).Get(ctx, f.names.Name(components.CertSecret), metav1.GetOptions{})
 	if err == nil {
 		f.Certificates = secret.Data
 	}
@@ -199,7 +214,7 @@ func (f *Facts) readNamespace(ctx context.Context, host kubernetes.Interface, na
 	if err := ConnectionError(err); err != nil {
 		return err
 	}
-	etcd, err := host.AppsV1().StatefulSets(name).Get(ctx, components.Etcd, metav1.GetOptions{})
+	etcd, err := host.AppsV1().StatefulSets(name).Get(ctx, f.names.Name(components.Etcd), metav1.GetOptions{})
 	if err == nil {
 		f.Etcd = etcd
 	}
@@ -230,6 +245,13 @@ type Addresses struct {
 // of the nodes that hold a control plane, or of the first three.
 func (f *Facts) Addresses(server config.APIServer) (Addresses, error) {
 	out := Addresses{IPv6: f.IPv6}
+	if server.Server != "" {
+		out.Server = server.Server
+		if server.ServiceType == corev1.ServiceTypeNodePort {
+			out.IPs = nodeAddresses(servingNodes(f.Nodes))
+		}
+		return out, nil
+	}
 	if a := server.AdvertiseAddress; a != "" {
 		// The nodes' addresses lead there as well.
 		out.IPs = append([]string{a}, nodeAddresses(servingNodes(f.Nodes))...)

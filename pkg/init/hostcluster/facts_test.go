@@ -174,7 +174,7 @@ func TestGather_AnUnreachableHost(t *testing.T) {
 	host.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection lost")
 	})
-	if _, err := Gather(t.Context(), host, config.DefaultNamespace); err == nil || !strings.Contains(err.Error(), "connection lost") {
+	if _, err := Gather(t.Context(), host, config.DefaultNamespace, nil); err == nil || !strings.Contains(err.Error(), "connection lost") {
 		t.Errorf("got %v", err)
 	}
 }

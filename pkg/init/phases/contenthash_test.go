@@ -31,7 +31,7 @@ func installation(t *testing.T, compact bool, have map[string][]byte) (map[strin
 		t.Fatal(err)
 	}
 	creds.Internal[estimator] = []byte("member1")
-	in := &Inputs{Config: componentsConfig(&c, &hostcluster.Facts{}, creds)}
+	in := &Inputs{Config: ComponentsConfig(&c, &hostcluster.Facts{}, creds)}
 	chosen, err := Chosen(&c)
 	if err != nil {
 		t.Fatal(err)

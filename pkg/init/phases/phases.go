@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -49,7 +52,21 @@ func (p Phase) Host(in *Inputs) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range slices.Sorted(maps.Keys(in.Workloads)) {
+		if budget := components.DisruptionBudget(in.Config, name); budget != nil && slices.ContainsFunc(out, func(o client.Object) bool { return isWorkload(o, in.Name(name)) }) {
+			out = append(out, budget)
+		}
+	}
 	return out, write.Stamp(out)
+}
+
+// isWorkload reports whether an object has pods, and a name.
+func isWorkload(o client.Object, name string) bool {
+	switch o.(type) {
+	case *appsv1.Deployment, *appsv1.StatefulSet:
+		return o.GetName() == name
+	}
+	return false
 }
 
 // Rights returns the objects of the phase in the control plane that its workload needs.

@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,7 +72,7 @@ func (s *State) Credentials() (*credentials.Credentials, error) {
 		return s.credentials, nil
 	}
 	have := s.Facts.Certificates
-	if len(have) == 0 {
+	if len(have) == 0 && s.Config.PKIPath != "" {
 		files := credentials.FilesOf(s.Config)
 		if who, ok := files.Owner(); ok && who == s.Owner() {
 			var err error
@@ -108,7 +109,7 @@ func (s *State) Inputs() (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Inputs{Config: componentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs, AllInOneRuns: s.Facts.Runs(components.AllInOne)}, nil
+	return &Inputs{Config: ComponentsConfig(s.Config, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs, AllInOneRuns: s.Facts.Runs(components.AllInOne)}, nil
 }
 
 // ControlPlaneConfig returns how the new control plane is reached.
@@ -223,14 +224,16 @@ type Inputs struct {
 	AllInOneRuns bool
 }
 
-// componentsConfig returns what the objects in the host cluster are made of.
-func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
+// ComponentsConfig returns what the objects in the host cluster are made of.
+func ComponentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
 	cfg := &components.Config{
 		Namespace: r.APIServer.Namespace, Domain: r.Host.Domain, Compact: r.Compact, IPv6: components.IPv6(f.IPv6),
+		Names: r.Names, Labels: r.Labels, SystemNamespace: r.SystemNamespace,
 		PullSecrets: r.Images.PullSecrets, NodePort: r.APIServer.NodePort, ServiceAnnotations: r.APIServer.ServiceAnnotations,
+		ServiceType: r.APIServer.ServiceType, LoadBalancerClass: r.APIServer.LoadBalancerClass,
 		Workloads: map[string]components.Workload{},
 		Etcd: components.EtcdConfig{
-			StorageMode: r.Etcd.StorageMode, DataPath: r.Etcd.DataPath, StorageClass: r.Etcd.StorageClass, Size: r.Etcd.PVCSize,
+			StorageMode: r.Etcd.StorageMode, DataPath: r.Etcd.DataPath, StorageClass: r.Etcd.StorageClass, Size: r.Etcd.PVCSize, Claim: r.Etcd.Claim,
 			NodeSelector: r.Etcd.NodeLabels, ExternalServers: r.Etcd.External.Servers.String(), KeyPrefix: r.Etcd.External.KeyPrefix,
 		},
 		Certificates: c.Data,
@@ -245,10 +248,13 @@ func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credenti
 	if len(cfg.Etcd.NodeSelector) == 0 {
 		cfg.Etcd.NodeSelector = map[string]string{components.EtcdNodeLabel: ""}
 	}
-	for _, part := range r.Parts() {
+	for _, part := range r.AllParts() {
 		w := WorkloadOf(r, part)
 		if components.OfKubernetes(part.Name) {
-			w.PullPolicy = corev1.PullIfNotPresent
+			w.PullPolicy = cmp.Or(part.Further.PullPolicy, corev1.PullIfNotPresent)
+		}
+		if n, scaled := f.Scaled(part.Name); scaled && r.KeepScale {
+			w.Replicas = n
 		}
 		cfg.Workloads[part.Name] = w
 	}
@@ -257,8 +263,8 @@ func componentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credenti
 
 // WorkloadOf returns the pods of a part.
 func WorkloadOf(r *config.Configuration, part config.Part) components.Workload {
-	return components.Workload{
-		Image: r.ImageOf(part), PullPolicy: r.Images.PullPolicy, Replicas: part.Replicas,
-		PriorityClass: part.PriorityClass, ExtraArgs: part.ExtraArgs.Strings(), PodSettings: part.PodSettings,
-	}
+	w := part.Further
+	w.Image, w.PullPolicy, w.Replicas = r.ImageOf(part), cmp.Or(w.PullPolicy, r.Images.PullPolicy), part.Replicas
+	w.PriorityClass, w.ExtraArgs, w.PodSettings = part.PriorityClass, part.ExtraArgs.Strings(), part.PodSettings
+	return w
 }

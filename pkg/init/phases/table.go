@@ -1,6 +1,8 @@
 package phases
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -124,6 +126,29 @@ func Addons(addons, clusters []string) []Phase {
 	return out
 }
 
+// With returns the phases of addons that are installed with a control plane.
+func With(addons []string) []Phase {
+	out := Addons(addons, nil)
+	for i := range out {
+		out[i].Needs = []string{Etcd, APIServer, RBAC}
+	}
+	return out
+}
+
+// RemoveOthers removes the addons that are not installed with a control plane, if any is.
+func RemoveOthers(ctx context.Context, s *State) error {
+	var errs []error
+	for _, part := range s.Config.AddonParts() {
+		if len(s.Config.With) == 0 || slices.Contains(s.Config.With, part.Name) || !s.Facts.Runs(part.Name) {
+			continue
+		}
+		for _, p := range Addons([]string{part.Name}, nil) {
+			errs = append(errs, p.Remove(ctx, s))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // AddonAPIs returns the phases of addons that write their APIs into a control plane alone.
 func AddonAPIs(addons []string) []Phase {
 	return withNamespaces(Addons(addons, nil))
@@ -207,7 +232,11 @@ func etcdObjects(in *Inputs) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []client.Object{components.EtcdService(in.Config), set}, nil
+	out := []client.Object{components.EtcdService(in.Config), set}
+	if in.Names != nil {
+		out = append(out, components.EtcdClientService(in.Config))
+	}
+	return out, nil
 }
 
 func apiServerObjects(in *Inputs) ([]client.Object, error) {

@@ -57,7 +57,7 @@ func awaitReplacedAPIServer(ctx context.Context, s *State, p Phase) error {
 	if !s.Config.Runs(APIServer) {
 		return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", APIServer)
 	}
-	key := client.ObjectKey{Namespace: s.Config.APIServer.Namespace, Name: components.APIServer}
+	key := client.ObjectKey{Namespace: s.Config.APIServer.Namespace, Name: (&components.Config{Names: s.Config.Names}).Name(components.APIServer)}
 	return s.wait(ctx, s.Config.Timeout(), p.Name, "the API server to be replaced", func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := s.Host.Get(ctx, key, d); err != nil {

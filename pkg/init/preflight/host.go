@@ -57,6 +57,17 @@ func (c hostChecks) checkNodePort(context.Context) ([]string, error) {
 	return nil, nil
 }
 
+// checkOperator finds a control plane that an operator owns in the namespace.
+func (c hostChecks) checkOperator(context.Context) ([]string, error) {
+	for i := range c.Facts.Deployments {
+		d := &c.Facts.Deployments[i]
+		if instance := d.Labels[components.InstanceLabel]; d.Labels[components.ManagedByLabel] == components.ManagedByOperator && instance != "" {
+			return []string{fmt.Sprintf("namespace %[1]s has the control plane of Karmada %[2]s, which karmada-operator manages: change that (kubectl edit karmada %[2]s -n %[1]s), or choose another namespace with --namespace", d.Namespace, instance)}, nil
+		}
+	}
+	return nil, nil
+}
+
 // checkNamespace finds objects of others with the names of the control plane's.
 func (c hostChecks) checkNamespace(context.Context) ([]string, error) {
 	ns := c.Facts.Namespace

@@ -36,7 +36,7 @@ func Check(ctx context.Context, d Deps) error {
 	var findings []string
 	g, ctx := errgroup.WithContext(ctx)
 	for _, check := range []func(context.Context) ([]string, error){
-		host.checkVersion, host.checkNodePort, host.checkNamespace, host.checkDNS, host.checkPullSecrets, host.checkPriorityClasses,
+		host.checkVersion, host.checkNodePort, host.checkOperator, host.checkNamespace, host.checkDNS, host.checkPullSecrets, host.checkPriorityClasses,
 		permissions{d}.check, etcd.checkStorage, etcd.checkChange, local.checkDirectory,
 	} {
 		g.Go(func() error {

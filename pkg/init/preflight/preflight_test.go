@@ -56,7 +56,7 @@ func preflightOf(t *testing.T, host *fake.Clientset, change func(*config.Configu
 	if err := o.Complete(nil, "karmadactl", nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := hostcluster.Gather(t.Context(), host, o.APIServer.Namespace)
+	f, err := hostcluster.Gather(t.Context(), host, o.APIServer.Namespace, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,16 +114,21 @@ func TestPreflight(t *testing.T) {
 		change  func(*config.Configuration)
 		want    string
 	}{
-		"an empty host":                {objects: []runtime.Object{&ready}},
-		"a port that is taken":         {objects: []runtime.Object{&ready, service("a", "b", 32443)}, want: "nodePort of karmada apiserver 32443 already exist: Service a/b has it; choose another with --port"},
-		"a port that is ours":          {objects: []runtime.Object{&ready, service(config.DefaultNamespace, "karmada-apiserver", 32443)}},
-		"too few permissions":          {denied: []string{"create secrets", "patch secrets"}, objects: []runtime.Object{&ready}, want: "may not create, patch secrets"},
-		"removal of another layout":    {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, want: "may not delete deployments"},
-		"removal with no need":         {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, change: func(o *config.Configuration) { o.Compact = true }},
-		"labelling with no need":       {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Etcd.StorageMode = "emptyDir" }},
-		"no node":                      {want: "failed to find a healthy node for karmada-etcd"},
-		"a namespace that ends":        {objects: []runtime.Object{&ready, deleted}, want: "is being deleted"},
-		"an object of others":          {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "karmada-webhook"}}}, want: "Deployment karmada-system/karmada-webhook is there already and was not made by init"},
+		"an empty host":             {objects: []runtime.Object{&ready}},
+		"a port that is taken":      {objects: []runtime.Object{&ready, service("a", "b", 32443)}, want: "nodePort of karmada apiserver 32443 already exist: Service a/b has it; choose another with --port"},
+		"a port that is ours":       {objects: []runtime.Object{&ready, service(config.DefaultNamespace, "karmada-apiserver", 32443)}},
+		"too few permissions":       {denied: []string{"create secrets", "patch secrets"}, objects: []runtime.Object{&ready}, want: "may not create, patch secrets"},
+		"removal of another layout": {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, want: "may not delete deployments"},
+		"removal with no need":      {denied: []string{"delete deployments"}, objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), deployment(components.AllInOne)}, change: func(o *config.Configuration) { o.Compact = true }},
+		"labelling with no need":    {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Configuration) { o.Etcd.StorageMode = "emptyDir" }},
+		"no node":                   {want: "failed to find a healthy node for karmada-etcd"},
+		"a namespace that ends":     {objects: []runtime.Object{&ready, deleted}, want: "is being deleted"},
+		"an object of others":       {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "karmada-webhook"}}}, want: "Deployment karmada-system/karmada-webhook is there already and was not made by init"},
+		"a control plane of an operator": {
+			objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: config.DefaultNamespace, Name: "demo-karmada-webhook", Labels: map[string]string{components.ManagedByLabel: components.ManagedByOperator, components.InstanceLabel: "demo"},
+			}}}, want: "has the control plane of Karmada demo, which karmada-operator manages: change that (kubectl edit karmada demo -n karmada-system)",
+		},
 		"no storage class":             {objects: []runtime.Object{&ready}, change: pvc, want: `there is no StorageClass "fast", and 0 of 1 PersistentVolumes`},
 		"a storage class":              {objects: []runtime.Object{&ready, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}, change: pvc},
 		"a volume made by hand":        {objects: []runtime.Object{&ready, volume}, change: pvc},

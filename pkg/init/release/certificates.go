@@ -31,8 +31,7 @@ import (
 )
 
 const (
-	managedLabel = "app.kubernetes.io/managed-by"
-	manager      = "karmada-release"
+	manager = "karmada-release"
 	// renewedAnnotation has Renewed, on the Secret with all certificates.
 	renewedAnnotation = "karmada.io/renewed"
 )
@@ -111,7 +110,7 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the certificates: %w", err)
-	case secret.Labels[components.InstanceLabel] != s.Name || secret.Labels[managedLabel] != manager:
+	case secret.Labels[components.InstanceLabel] != s.Name || secret.Labels[components.ManagedByLabel] != manager:
 		return nil, fmt.Errorf("the Secret %s is not of this release, so another control plane is or was installed here: choose another namespace or another name for the release", key)
 	}
 	have := secret.Data
@@ -245,7 +244,7 @@ func (s *Certificates) verify(given map[string][]byte, now time.Time) error {
 func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object, error) {
 	c := s.naming()
 	c.Certificates, c.Kubeconfigs = creds.Data, creds.Internal
-	c.Labels = map[string]string{components.InstanceLabel: s.Name, managedLabel: manager}
+	c.Labels = map[string]string{components.InstanceLabel: s.Name, components.ManagedByLabel: manager}
 	objects, err := components.Secrets(c)
 	if err != nil {
 		return nil, err

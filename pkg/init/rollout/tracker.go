@@ -35,15 +35,20 @@ type Tracker struct {
 	api       kubernetes.Interface
 	namespace string
 	now       func() time.Time
+	names     func(workload string) string
 
 	mu     sync.Mutex
 	latest *snapshot
 	err    error
 }
 
-// NewTracker returns a Tracker of the workloads in a namespace. It observes them while Run runs.
-func NewTracker(api kubernetes.Interface, namespace string, now func() time.Time) *Tracker {
-	return &Tracker{api: api, namespace: namespace, now: now}
+// NewTracker returns a Tracker of the workloads in a namespace. It observes them while Run runs. names returns the name of a workload in
+// the host cluster; nil for the same.
+func NewTracker(api kubernetes.Interface, namespace string, now func() time.Time, names func(workload string) string) *Tracker {
+	if names == nil {
+		names = func(workload string) string { return workload }
+	}
+	return &Tracker{api: api, namespace: namespace, now: now, names: names}
 }
 
 // Run lists the workloads until ctx ends.
@@ -72,7 +77,7 @@ func (t *Tracker) current() (*snapshot, error) {
 // A pod that cannot start, and will not by waiting, is an error.
 func (t *Tracker) Wait(ctx context.Context, workload string, timeout time.Duration, publish func(string)) error {
 	now := t.now()
-	w := &waiting{Tracker: t, workload: workload, begun: now, explained: now}
+	w := &waiting{Tracker: t, workload: t.names(workload), begun: now, explained: now}
 	return wait.Until(ctx, wait.Options{
 		Interval: listInterval, Timeout: timeout,
 		Publish: func(reason error) {
@@ -149,6 +154,7 @@ func (t *Tracker) Report(ctx context.Context, workloads ...string) string {
 	defer cancel()
 	var out strings.Builder
 	for _, name := range workloads {
+		name = t.names(name)
 		left := s.unready(name)
 		if left == "" || !s.has(name) {
 			continue
@@ -167,7 +173,7 @@ func (t *Tracker) Unready(workloads []string) string {
 		return ""
 	}
 	for _, name := range workloads {
-		if left := s.unready(name); left != "" {
+		if left := s.unready(t.names(name)); left != "" {
 			return name + ": " + left
 		}
 	}

@@ -33,7 +33,7 @@ func track(t *testing.T, status corev1.PodStatus, ready, timeout time.Duration) 
 	api := fake.NewClientset([]runtime.Object{d, &pod}...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tracker := NewTracker(api, "ns", time.Now)
+	tracker := NewTracker(api, "ns", time.Now, nil)
 	go tracker.Run(ctx)
 	if ready > 0 {
 		time.AfterFunc(ready, func() {
@@ -78,7 +78,7 @@ func TestTracker_Wait(t *testing.T) {
 func TestTracker_WaitEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := NewTracker(fake.NewClientset(), "ns", time.Now).Wait(ctx, "x", time.Hour, nil)
+	err := NewTracker(fake.NewClientset(), "ns", time.Now, nil).Wait(ctx, "x", time.Hour, nil)
 	if !errors.Is(err, context.Canceled) || errors.Is(err, wait.ErrTimeout) {
 		t.Errorf("got %v", err)
 	}
