@@ -7,6 +7,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
+	"github.com/karmada-toolkit/karmada/pkg/cli/adopt"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
 	"github.com/karmada-toolkit/karmada/pkg/cli/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/cli/certs"
@@ -66,7 +67,7 @@ func Groups() []Group {
 	return []Group{
 		{BasicCommands, []Constructor{kubectl.NewExplainCommand, get.NewCommand, kubectl.NewCreateCommand, kubectl.NewDeleteCommand, kubectl.NewEditCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
-		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, certs.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
+		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, adopt.NewCommand, addons.NewCommand, certs.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
 		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, status.NewCommand, dashboard.NewCommand, why.NewCommand, mcp.NewCommand, interpret.NewCommand, search.NewCommand}},
 		{AdvancedCommands, []Constructor{plan.NewCommand, plan.NewSnapshotCommand, apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},

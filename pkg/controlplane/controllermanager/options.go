@@ -125,6 +125,10 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addWorkerFlags(fs)
 	fs.Var(&o.ClusterAPIQPS, "cluster-api-qps", "Requests per second to each member cluster, when the flag is given; otherwise only the member's API priority and fairness limits them.")
 	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests in a burst to each member cluster.")
+	for _, name := range []string{"cluster-lease-duration", "cluster-lease-renew-interval-fraction"} { // of v1.17 and before
+		fs.String(name, "", "Not used.")
+		_ = fs.MarkDeprecated(name, "it has no effect: agents have it")
+	}
 	fs.DurationVar(&o.StatusFrequency, "cluster-status-update-frequency", o.StatusFrequency, "Time between two status collections of a healthy cluster.")
 	fs.DurationVar(&o.SuccessThreshold, "cluster-success-threshold", o.SuccessThreshold, "How long a cluster must be healthy before it is Ready again.")
 	fs.DurationVar(&o.FailureThreshold, "cluster-failure-threshold", o.FailureThreshold, "How long a cluster must be unhealthy before it is not Ready.")

@@ -1,0 +1,281 @@
+// Package adopt makes a control plane of Karmada one of this project: its roles are replaced one at a time where they are, with their
+// arguments, credentials and Secrets. Its API server, Kubernetes' controllers, etcd and the agents of its clusters stay as they are.
+package adopt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+// Installer is what installed a control plane.
+type Installer string
+
+// The installers.
+const (
+	ByInit      Installer = "karmadactl init"
+	ByChart     Installer = "the Helm chart"
+	ByOperator  Installer = "karmada-operator"
+	ByManifests Installer = "manifests"
+)
+
+const (
+	// oldest and tooNew bound the versions that are taken over.
+	oldest, tooNew = "1.16.0", "1.20.0"
+	// helmRelease is the annotation with the name of a Helm release.
+	helmRelease = "meta.helm.sh/release-name"
+)
+
+// roles are the roles that are replaced, in their order: what the API server calls comes first, and who writes much last.
+func roles() []string {
+	return []string{
+		components.Webhook, components.AggregatedAPIServer, components.Search, components.MetricsAdapter, components.Scheduler,
+		components.Estimator, components.Descheduler, components.ControllerManager,
+	}
+}
+
+// Component is a workload of a control plane.
+type Component struct {
+	// Role is the name of its program, such as karmada-scheduler.
+	Role string `json:"role"`
+	Name string `json:"name"`
+	// Image is that of the container of the role, Version its tag. Target is the image that replaces it.
+	Image   string `json:"image"`
+	Version string `json:"version"`
+	Target  string `json:"target"`
+	// Notes are what is different afterwards.
+	Notes []string `json:"notes,omitempty"`
+
+	deployment *appsv1.Deployment
+	container  int
+}
+
+// Adopted reports whether the component has the image already.
+func (c *Component) Adopted() bool { return c.Image == c.Target }
+
+// Plan is what an adoption would do.
+type Plan struct {
+	Namespace string    `json:"namespace"`
+	Installer Installer `json:"installer"`
+	// Version is the lowest of the versions of the roles.
+	Version    string      `json:"version"`
+	Components []Component `json:"components"`
+	// Kept are the workloads that stay as they are.
+	Kept []string `json:"kept,omitempty"`
+	// PullClusters is the number of clusters whose agents stay as they are.
+	PullClusters int `json:"pullClusters"`
+	// Purges are the objects whose purge modes get their names of v1.19.
+	Purges []string `json:"purges,omitempty"`
+	// Refusals are why it cannot be done; empty if it can.
+	Refusals []string `json:"refusals,omitempty"`
+}
+
+// Images returns the image that replaces that of a role.
+type Images func(role string) string
+
+// discover finds the workloads of a control plane in a namespace of a host cluster.
+func discover(ctx context.Context, host client.Client, namespace string, images Images) (*Plan, error) {
+	list := &appsv1.DeploymentList{}
+	if err := host.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the Deployments in namespace %s: %w", namespace, err)
+	}
+	p := &Plan{Namespace: namespace}
+	var all []client.Object
+	for i := range list.Items {
+		d := &list.Items[i]
+		if c := componentOf(d, images); c != nil {
+			p.Components = append(p.Components, *c)
+			all = append(all, d)
+		} else if program := programOf(&d.Spec.Template.Spec, 0); program == "kube-apiserver" || program == components.KubeControllerManager {
+			p.Kept = append(p.Kept, d.Name)
+			all = append(all, d)
+		}
+	}
+	sets := &appsv1.StatefulSetList{}
+	if err := host.List(ctx, sets, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing the StatefulSets in namespace %s: %w", namespace, err)
+	}
+	for i := range sets.Items {
+		if programOf(&sets.Items[i].Spec.Template.Spec, 0) == components.Etcd {
+			p.Kept = append(p.Kept, sets.Items[i].Name)
+		}
+	}
+	order := func(c Component) int { return slices.Index(roles(), c.Role) }
+	slices.SortFunc(p.Components, func(a, b Component) int {
+		return cmp.Or(cmp.Compare(order(a), order(b)), strings.Compare(a.Name, b.Name))
+	})
+	p.Installer = installerOf(all)
+	p.Version = lowest(p.Components)
+	p.refuse(all)
+	return p, nil
+}
+
+// manager returns the controller-manager, or nil.
+func (p *Plan) manager() *Component {
+	i := slices.IndexFunc(p.Components, func(c Component) bool { return c.Role == components.ControllerManager })
+	if i < 0 {
+		return nil
+	}
+	return &p.Components[i]
+}
+
+// componentOf returns the component that a Deployment is; nil for another workload.
+func componentOf(d *appsv1.Deployment, images Images) *Component {
+	for i := range d.Spec.Template.Spec.Containers {
+		role := programOf(&d.Spec.Template.Spec, i)
+		if !slices.Contains(roles(), role) {
+			continue
+		}
+		image := d.Spec.Template.Spec.Containers[i].Image
+		return &Component{Role: role, Name: d.Name, Image: image, Version: tag(image), Target: images(role), Notes: notes(role, &d.Spec.Template.Spec.Containers[i]), deployment: d, container: i}
+	}
+	return nil
+}
+
+// programOf returns the name of the program that a container runs.
+func programOf(pod *corev1.PodSpec, container int) string {
+	if container >= len(pod.Containers) || len(pod.Containers[container].Command) == 0 {
+		return ""
+	}
+	return path.Base(pod.Containers[container].Command[0])
+}
+
+// tag returns the tag of an image; empty if it has none.
+func tag(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	i := strings.LastIndex(name, ":")
+	if i < strings.LastIndex(name, "/") || i < 0 {
+		return ""
+	}
+	return name[i+1:]
+}
+
+// notes are what is different for the arguments of a role.
+func notes(role string, c *corev1.Container) []string {
+	var out []string
+	for _, arg := range slices.Concat(c.Command, c.Args) {
+		name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		switch {
+		case role == components.ControllerManager && (name == "cluster-lease-duration" || name == "cluster-lease-renew-interval-fraction"):
+			out = append(out, "--"+name+" has no effect, as from v1.18 on")
+		case name == "kube-api-qps" || name == "kube-api-burst" || name == "cluster-api-qps" || name == "cluster-api-burst":
+			out = append(out, "--"+name+"="+value+" limits requests; without it, priority and fairness of the servers do")
+		}
+	}
+	if role == components.Webhook && !slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool { return strings.HasPrefix(arg, "--client-ca-file") }) {
+		out = append(out, "without --client-ca-file it answers every client that reaches it, as before")
+	}
+	return out
+}
+
+// installerOf returns what installed the workloads.
+func installerOf(all []client.Object) Installer {
+	for _, o := range all {
+		labels := o.GetLabels()
+		switch {
+		case labels[components.ManagedByLabel] == components.ManagedByOperator:
+			return ByOperator
+		case labels[components.ManagedByLabel] == "Helm" || o.GetAnnotations()[helmRelease] != "":
+			return ByChart
+		case labels[components.BootstrapLabel] != "":
+			return ByInit
+		}
+	}
+	return ByManifests
+}
+
+// lowest returns the lowest version of components that are not adopted.
+func lowest(all []Component) string {
+	var out *version.Version
+	for i := range all {
+		v, err := version.ParseSemantic(all[i].Version)
+		if err == nil && !all[i].Adopted() && (out == nil || v.LessThan(out)) {
+			out = v
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return "v" + out.String()
+}
+
+// refuse adds why the adoption cannot be done. all are the workloads of the control plane.
+func (p *Plan) refuse(all []client.Object) {
+	add := func(format string, args ...any) { p.Refusals = append(p.Refusals, fmt.Sprintf(format, args...)) }
+	if len(p.Components) == 0 || p.manager() == nil {
+		add("there is no karmada-controller-manager in namespace %s: name the namespace of the control plane with --namespace", p.Namespace)
+		return
+	}
+	if p.Version != "" {
+		v := version.MustParseSemantic(p.Version)
+		if v.LessThan(version.MustParseSemantic(oldest)) || v.AtLeast(version.MustParseSemantic(tooNew)) {
+			add("the control plane has %s: only v1.16 to v1.19 are taken over", p.Version)
+		}
+	}
+	for i := range p.Components {
+		p.Refusals = append(p.Refusals, p.Components[i].refusals()...)
+	}
+	if tool := p.writer(all); tool != "" && !p.adopted() {
+		add("%s, and would write the old images again. Run \"adopt --prepare\", have it set the images that --dry-run lists, and run \"adopt\" again", tool)
+	}
+}
+
+// refusals are why a component cannot be replaced.
+func (c *Component) refusals() []string {
+	var out []string
+	if _, err := version.ParseSemantic(c.Version); err != nil && !c.Adopted() {
+		out = append(out, fmt.Sprintf("the version of %s is not known: its image %s has no tag of a release", c.Name, c.Image))
+	}
+	if d := c.deployment; d.Spec.Paused || ptr.Deref(d.Spec.Replicas, 1) > 0 && d.Status.AvailableReplicas == 0 {
+		out = append(out, fmt.Sprintf("%[1]s is not available: repair it first (kubectl describe deployment %[1]s -n %[2]s)", d.Name, d.Namespace))
+	}
+	return out
+}
+
+// adopted reports whether all components have their images already.
+func (p *Plan) adopted() bool {
+	return !slices.ContainsFunc(p.Components, func(c Component) bool { return !c.Adopted() })
+}
+
+// writer returns the tool that writes the workloads of the control plane again and again; empty for none.
+func (p *Plan) writer(all []client.Object) string {
+	for _, o := range all {
+		labels, annotations := o.GetLabels(), o.GetAnnotations()
+		switch {
+		case annotations["argocd.argoproj.io/tracking-id"] != "" || labels["argocd.argoproj.io/instance"] != "":
+			return "Argo CD writes " + o.GetName()
+		case labels["kustomize.toolkit.fluxcd.io/name"] != "":
+			return "Flux writes " + o.GetName() + " (Kustomization " + labels["kustomize.toolkit.fluxcd.io/name"] + ")"
+		case labels["helm.toolkit.fluxcd.io/name"] != "":
+			return "Flux writes " + o.GetName() + " (HelmRelease " + labels["helm.toolkit.fluxcd.io/name"] + ")"
+		case p.Installer == ByChart:
+			return "Helm release " + annotations[helmRelease] + " has " + o.GetName()
+		case p.Installer == ByOperator:
+			return "the operator of Karmada " + labels[components.InstanceLabel] + " writes " + o.GetName()
+		}
+	}
+	return ""
+}
+
+// errRefused is the error of a plan that cannot be done.
+var errRefused = errors.New("this control plane cannot be adopted")
+
+// Err returns why the adoption cannot be done, or nil.
+func (p *Plan) Err() error {
+	if len(p.Refusals) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w; nothing was changed:\n  - %s", errRefused, strings.Join(p.Refusals, "\n  - "))
+}

@@ -1,0 +1,238 @@
+package adopt
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+)
+
+const (
+	// recordSecret has what an adoption changes, as it was, under recordKey, until it is finished.
+	recordSecret = "karmada-adoption"
+	recordKey    = "record.json.gz"
+	// maxRecord is the size of a decompressed record in bytes.
+	maxRecord = 64 << 20
+)
+
+// record is what an adoption changes, as it was.
+type record struct {
+	Deployments []appsv1.Deployment                                      `json:"deployments"`
+	CRDs        []apiextensionsv1.CustomResourceDefinition               `json:"crds"`
+	Mutating    []admissionregistrationv1.MutatingWebhookConfiguration   `json:"mutating"`
+	Validating  []admissionregistrationv1.ValidatingWebhookConfiguration `json:"validating"`
+}
+
+// record stores what an adoption changes, unless that was done.
+func (a *Adoption) record(ctx context.Context, p *Plan) (string, error) {
+	switch _, err := a.load(ctx); {
+	case err == nil:
+		return "kept", nil
+	case !apierrors.IsNotFound(err):
+		return "", err
+	}
+	var r record
+	for i := range p.Components {
+		r.Deployments = append(r.Deployments, *p.Components[i].deployment)
+	}
+	if err := r.read(ctx, a.plane); err != nil {
+		return "", err
+	}
+	content, err := r.encode()
+	if err != nil {
+		return "", err
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: recordSecret}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{recordKey: content}}
+	if err := a.host.Create(ctx, secret); err != nil {
+		return "", fmt.Errorf("storing the way back: %w", err)
+	}
+	return fmt.Sprintf("the way back is in Secret %s/%s", a.Namespace, recordSecret), nil
+}
+
+// read reads what is in the control plane.
+func (r *record) read(ctx context.Context, plane client.Client) error {
+	ours, err := crds.All()
+	if err != nil {
+		return err
+	}
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	if err := plane.List(ctx, list); err != nil {
+		return fmt.Errorf("reading the APIs of the control plane: %w", err)
+	}
+	for _, crd := range list.Items {
+		if slices.ContainsFunc(ours, func(o *apiextensionsv1.CustomResourceDefinition) bool { return o.Name == crd.Name }) {
+			r.CRDs = append(r.CRDs, crd)
+		}
+	}
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfigurationList{}, &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+	if err := errors.Join(plane.List(ctx, mutating), plane.List(ctx, validating)); err != nil {
+		return fmt.Errorf("reading the webhooks of the control plane: %w", err)
+	}
+	for _, c := range mutating.Items {
+		if slices.Contains(webhookConfigurations[:], c.Name) {
+			r.Mutating = append(r.Mutating, c)
+		}
+	}
+	for _, c := range validating.Items {
+		if slices.Contains(webhookConfigurations[:], c.Name) {
+			r.Validating = append(r.Validating, c)
+		}
+	}
+	return nil
+}
+
+func (r *record) encode() ([]byte, error) {
+	for i := range r.CRDs {
+		r.CRDs[i].ManagedFields = nil
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if err := errors.Join(json.NewEncoder(z).Encode(r), z.Close()); err != nil {
+		return nil, fmt.Errorf("encoding the way back: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// load returns the record.
+func (a *Adoption) load(ctx context.Context) (*record, error) {
+	secret := &corev1.Secret{}
+	if err := a.host.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: recordSecret}, secret); err != nil {
+		return nil, err
+	}
+	r := &record{}
+	z, err := gzip.NewReader(bytes.NewReader(secret.Data[recordKey]))
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(z, maxRecord)).Decode(r)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decoding Secret %s/%s: %w", a.Namespace, recordSecret, err)
+	}
+	return r, nil
+}
+
+// recorded returns the record, or an error if there is none.
+func (a *Adoption) recorded(ctx context.Context) (*record, error) {
+	r, err := a.load(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no Secret %s in namespace %s: the control plane was not adopted, or that is finished", recordSecret, a.Namespace)
+	}
+	return r, err
+}
+
+// Rollback makes the control plane what it was before, and waits for its components. Objects that were written meanwhile stay.
+func (a *Adoption) Rollback(ctx context.Context) error {
+	r, err := a.recorded(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go a.tracker.Run(ctx)
+	if err := a.step(ctx, "webhooks", func() (string, error) { return "as before", r.restoreWebhooks(ctx, a.plane) }); err != nil {
+		return err
+	}
+	if err := a.step(ctx, "crds", func() (string, error) { return "as before", r.restoreCRDs(ctx, a.plane) }); err != nil {
+		return err
+	}
+	for i := range slices.Backward(r.Deployments) {
+		d := &r.Deployments[i]
+		if err := a.step(ctx, d.Name, func() (string, error) { return "as before", a.restore(ctx, d) }); err != nil {
+			return fmt.Errorf("%s: %w; run the command again", d.Name, err)
+		}
+	}
+	return nil
+}
+
+// restore gives a Deployment the pods that it had. Its replicas stay.
+func (a *Adoption) restore(ctx context.Context, was *appsv1.Deployment) error {
+	d := &appsv1.Deployment{}
+	if err := a.host.Get(ctx, client.ObjectKeyFromObject(was), d); err != nil {
+		return err
+	}
+	d.Spec.Template, d.Spec.Strategy = was.Spec.Template, was.Spec.Strategy
+	if err := a.host.Update(ctx, d); err != nil {
+		return err
+	}
+	err := a.tracker.Wait(ctx, d.Name, a.Timeout, func(what string) { a.Progress.Waiting(d.Name, what) })
+	return a.tracker.Explain(ctx, err, "--timeout", a.Timeout, d.Name)
+}
+
+func (r *record) restoreWebhooks(ctx context.Context, plane client.Client) error {
+	for i := range r.Mutating {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		if err := plane.Get(ctx, client.ObjectKeyFromObject(&r.Mutating[i]), c); err != nil {
+			return err
+		}
+		c.Webhooks = r.Mutating[i].Webhooks
+		if err := plane.Update(ctx, c); err != nil {
+			return err
+		}
+	}
+	for i := range r.Validating {
+		c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := plane.Get(ctx, client.ObjectKeyFromObject(&r.Validating[i]), c); err != nil {
+			return err
+		}
+		c.Webhooks = r.Validating[i].Webhooks
+		if err := plane.Update(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreCRDs writes the APIs of the federation as they were. Objects of those that know only the former names of purge modes get them again.
+func (r *record) restoreCRDs(ctx context.Context, plane client.Client) error {
+	var kinds []schema.GroupVersionKind
+	for i := range r.CRDs {
+		text, err := json.Marshal(r.CRDs[i].Spec)
+		if err != nil {
+			return err
+		}
+		for _, kind := range purgingKinds() {
+			if kind.Kind == r.CRDs[i].Spec.Names.Kind && bytes.Contains(text, []byte(`"Immediately"`)) && !bytes.Contains(text, []byte(`"Directly"`)) {
+				kinds = append(kinds, kind)
+			}
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := plane.Get(ctx, client.ObjectKeyFromObject(&r.CRDs[i]), crd); err != nil {
+			return err
+		}
+		crd.Spec = r.CRDs[i].Spec
+		if err := plane.Update(ctx, crd); err != nil {
+			return err
+		}
+	}
+	_, err := renamePurgeModes(ctx, plane, kinds, former(), false)
+	return err
+}
+
+// Finish deletes the way back.
+func (a *Adoption) Finish(ctx context.Context) error {
+	if _, err := a.recorded(ctx); err != nil {
+		return err
+	}
+	p, err := discover(ctx, a.host, a.Namespace, a.Images)
+	if err != nil {
+		return err
+	}
+	if !p.adopted() {
+		return errors.New("not all components are adopted: run the command without --finish first, or go back with --rollback")
+	}
+	return a.host.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: recordSecret}})
+}
