@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -211,19 +212,36 @@ func (r *reconciler) host(ctx context.Context, k *operatorv1alpha1.Karmada) (*ho
 		if err != nil {
 			return nil, fmt.Errorf("spec.hostCluster.secretRef: %w", err)
 		}
-		if cfg, err = clientcmd.RESTConfigFromKubeConfig(data[kubeconfigKey]); err != nil {
+		if cfg, err = remoteConfig(data[kubeconfigKey]); err != nil {
 			return nil, fmt.Errorf("spec.hostCluster.secretRef: the kubeconfig: %w", err)
 		}
-	}
-	if k.Spec.HostCluster != nil && k.Spec.HostCluster.APIEndpoint != "" {
-		cfg = rest.CopyConfig(cfg)
-		cfg.Host = k.Spec.HostCluster.APIEndpoint
+		cfg.Host = cmp.Or(k.Spec.HostCluster.APIEndpoint, cfg.Host)
 	}
 	c, err := r.connect(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
 	return &host{cfg, c}, nil
+}
+
+// remoteConfig reads the kubeconfig of a user. What it named as a file or command would be that of the operator, whose token may read all
+// Secrets.
+func remoteConfig(kubeconfig []byte) (*rest.Config, error) {
+	c, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	local := false
+	for _, cluster := range c.Clusters {
+		local = local || cluster.CertificateAuthority != ""
+	}
+	for _, user := range c.AuthInfos {
+		local = local || user.TokenFile+user.ClientCertificate+user.ClientKey != "" || user.Exec != nil || user.AuthProvider != nil
+	}
+	if local {
+		return nil, errors.New("it names files or a command: write certificates and tokens into it")
+	}
+	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
 // takeOver returns an error if a control plane of that name is there which is not that of the Karmada.

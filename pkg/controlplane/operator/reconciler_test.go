@@ -3,6 +3,8 @@ package operator
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +189,35 @@ func TestReconcile_RemoteHost(t *testing.T) {
 	b.MustReconcile(b.reconciler, key)
 	if b.hosts[1] != "https://endpoint" {
 		t.Error(b.hosts)
+	}
+}
+
+// TestReconcile_OwnHost sends the operator's own credentials to no address that a Karmada has.
+func TestReconcile_OwnHost(t *testing.T) {
+	b := newBench(t, func(k *operatorv1alpha1.Karmada) {
+		k.Spec.HostCluster = &operatorv1alpha1.HostCluster{APIEndpoint: "http://elsewhere"}
+	})
+	b.MustReconcile(b.reconciler, key)
+	if len(b.installed) > 0 || !strings.HasPrefix(b.ready(), "False ValidationError: spec.hostCluster.apiEndpoint: Forbidden") {
+		t.Errorf("%v, %s", b.hosts, b.ready())
+	}
+}
+
+// TestReconcile_RemoteHostWithoutFiles reads no file and runs no command of the operator for the kubeconfig of a user.
+func TestReconcile_RemoteHostWithoutFiles(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("of the operator"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{`"token":"t","tokenFile":"` + token + `"`, `"client-certificate":"/c","client-key":"/k"`, `"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":"/bin/c","interactiveMode":"Never"}`} {
+		kubeconfig := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":"https://remote"}}],"users":[{"name":"u","user":{` + user + `}}]}`
+		b := newBench(t, func(k *operatorv1alpha1.Karmada) {
+			k.Spec.HostCluster = &operatorv1alpha1.HostCluster{SecretRef: &operatorv1alpha1.LocalSecretReference{Name: "host"}}
+			k.Spec.Components.KarmadaAPIServer = &operatorv1alpha1.KarmadaAPIServer{ServiceType: corev1.ServiceTypeNodePort}
+		}, secret("host", map[string]string{"kubeconfig": kubeconfig}))
+		if _, err := b.run(); err == nil || len(b.installed) > 0 || !strings.Contains(b.ready(), "it names files or a command") {
+			t.Errorf("%s: %v, %s", user, err, b.ready())
+		}
 	}
 }
 

@@ -31,6 +31,10 @@ func validate(k *operatorv1alpha1.Karmada) field.ErrorList {
 			all = append(all, field.Forbidden(path.Child("proxy"), "the proxy of downloads is that of the environment of the operator (HTTPS_PROXY)"))
 		}
 	}
+	if h := k.Spec.HostCluster; h != nil && h.APIEndpoint != "" && remote(k) == nil {
+		// The operator's own token would be sent there.
+		all = append(all, field.Forbidden(spec.Child("hostCluster", "apiEndpoint"), "it is the server for the kubeconfig that secretRef names"))
+	}
 	parts := spec.Child("components")
 	if k.Spec.Components != nil {
 		all = append(all, validateEtcd(k.Spec.Components.Etcd, parts.Child("etcd"))...)
