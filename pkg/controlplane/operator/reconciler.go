@@ -256,6 +256,8 @@ func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.
 		return fmt.Errorf("reading the certificates: %w", err)
 	case cert.Labels[components.ManagedByLabel] != components.ManagedByOperator:
 		return fmt.Errorf("the Secret %s is not of this Karmada: another control plane is or was installed here; choose another name, or delete it", key)
+	case cert.Labels[components.InstanceLabel] != "" && cert.Labels[components.InstanceLabel] != k.Name:
+		return fmt.Errorf("the Secret %s is of Karmada %s, whose objects have the same names: choose another name", key, cert.Labels[components.InstanceLabel])
 	case len(cert.Data["apiserver.crt"]) == 0 || len(cert.Data[components.Webhook+".crt"]) == 0:
 		return fmt.Errorf("the Secret %s has the certificates of another operator: take its control plane over with %q", key, "karmadactl adopt")
 	}

@@ -248,10 +248,12 @@ func TestReconcile_ForeignControlPlane(t *testing.T) {
 	foreign := secret("demo-karmada-cert", map[string]string{"apiserver.crt": "c"})
 	reference := foreign.DeepCopy()
 	reference.Labels = map[string]string{components.ManagedByLabel: components.ManagedByOperator}
+	other := foreign.DeepCopy()
+	other.Labels = map[string]string{components.ManagedByLabel: components.ManagedByOperator, components.InstanceLabel: "demo-karmada"}
 	for name, tc := range map[string]struct {
 		secret *corev1.Secret
 		want   string
-	}{"of others": {foreign, "is not of this Karmada"}, "of another operator": {reference, "karmadactl adopt"}} {
+	}{"of others": {foreign, "is not of this Karmada"}, "of another operator": {reference, "karmadactl adopt"}, "of a Karmada with the same names": {other, "is of Karmada demo-karmada"}} {
 		b := newBench(t, nil, tc.secret)
 		_, _ = b.run()
 		if len(b.installed) > 0 || !strings.Contains(b.ready(), tc.want) {
