@@ -43,7 +43,8 @@ func TestAdopt(t *testing.T) {
 		s.does(t, host+"rollout status deployment "+c.name+" --timeout=90s", "successfully rolled out")
 	}
 	s.does(t, plane+"get crd propagationpolicies.policy.karmada.io -o json | sed 's/\"Directly\"/\"Immediately\"/; s/\"Gracefully\"/\"Graciously\"/' | "+plane+"replace -f -")
-	s.does(t, "karmadactl join adopted --kubeconfig adopted/karmada-apiserver.config --cluster-kubeconfig "+kubeconfig+" --cluster-context host")
+	s.does(t, "kubectl config view --kubeconfig "+kubeconfig+" --context host --minify --flatten | sed 's#server: .*#server: https://"+address(t, "host")+":6443#' > member.config")
+	s.does(t, "karmadactl join adopted --kubeconfig adopted/karmada-apiserver.config --cluster-kubeconfig member.config")
 	s.does(t, plane+"create namespace shop && "+plane+"-n shop create deployment web --image nginx:1.19.0 --replicas 2")
 	s.file(t, "shop.yaml", "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [adopted]}}}\n")
 	s.does(t, plane+"apply -f shop.yaml")

@@ -18,6 +18,7 @@ import (
 	operatorv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/operator/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 )
 
@@ -77,7 +78,7 @@ func configurationOf(k *operatorv1alpha1.Karmada, g given) *config.Configuration
 		c.CRDs = t.HTTPSource.URL
 	}
 	certificates(&c, k, g)
-	etcd(&c, parts.Etcd, g)
+	etcd(&c, parts.Etcd, k.Namespace, g)
 	apiServer(&c, k, g)
 	gates := spec.FeatureGates
 	if p := parts.KarmadaAggregatedAPIServer; p != nil {
@@ -136,14 +137,14 @@ func certificates(c *config.Configuration, k *operatorv1alpha1.Karmada, g given)
 	}
 }
 
-func etcd(c *config.Configuration, e *operatorv1alpha1.Etcd, g given) {
+func etcd(c *config.Configuration, e *operatorv1alpha1.Etcd, namespace string, g given) {
 	if x := e.External; x != nil {
 		c.Etcd.External.Servers, c.Etcd.External.Files = x.Endpoints, g.etcd
 		return
 	}
 	l := e.Local
 	set(&c.Etcd.Component, &l.CommonSettings, nil)
-	c.Certificates.Names["etcd-server"] = slices.Concat(l.ServerCertSANs, l.PeerCertSANs)
+	c.Certificates.Names["etcd-server"] = slices.Concat(l.ServerCertSANs, l.PeerCertSANs, credentials.ServiceNames(namespace, c.Host.Domain, c.Names(components.EtcdClient)))
 	switch data := l.VolumeData; {
 	case data != nil && data.VolumeClaim != nil:
 		c.Etcd.StorageMode, c.Etcd.Claim = components.StoragePVC, data.VolumeClaim

@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -244,8 +247,13 @@ func remoteConfig(kubeconfig []byte) (*rest.Config, error) {
 	return clientcmd.NewDefaultClientConfig(*c, nil).ClientConfig()
 }
 
-// takeOver returns an error if a control plane of that name is there which is not that of the Karmada.
+// takeOver returns an error if objects with the names of the control plane are there which are not of the Karmada.
 func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.Karmada) error {
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}} {
+		if err := foreign(ctx, h, k, list); err != nil {
+			return err
+		}
+	}
 	cert := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: k.Namespace, Name: namesOf(k)(components.CertSecret)}
 	err := h.Get(ctx, key, cert)
@@ -262,6 +270,24 @@ func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.
 		return fmt.Errorf("the Secret %s has the certificates of another operator: take its control plane over with %q", key, "karmadactl adopt")
 	}
 	return nil
+}
+
+// foreign returns an error if there is an object with the name of a workload of the control plane that no operator manages.
+func foreign(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, list client.ObjectList) error {
+	if err := h.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
+		return fmt.Errorf("looking for objects of others: %w", err)
+	}
+	var names []string
+	for _, workload := range append(components.WorkloadNames(), components.EtcdClient, components.Descheduler, components.MetricsAdapter, components.Search) {
+		names = append(names, namesOf(k)(workload))
+	}
+	return meta.EachListItem(list, func(obj runtime.Object) error {
+		o, ok := obj.(client.Object)
+		if !ok || !slices.Contains(names, o.GetName()) || o.GetLabels()[components.ManagedByLabel] == components.ManagedByOperator {
+			return nil
+		}
+		return fmt.Errorf("there is a %s %s, which is not of this Karmada: choose another name, or delete it", strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), client.ObjectKeyFromObject(o))
+	})
 }
 
 // secrets reads what the Karmada refers to.

@@ -179,7 +179,7 @@ func TestReconcile_RemoteHost(t *testing.T) {
 		k.Spec.HostCluster = &operatorv1alpha1.HostCluster{SecretRef: &operatorv1alpha1.LocalSecretReference{Name: "host"}}
 		k.Spec.Components.KarmadaAPIServer = &operatorv1alpha1.KarmadaAPIServer{ServiceType: corev1.ServiceTypeNodePort}
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-apiserver"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{NodePort: 31234}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-apiserver", Labels: map[string]string{components.ManagedByLabel: components.ManagedByOperator}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{NodePort: 31234}}}}
 	b := newBench(t, change, secret("host", map[string]string{"kubeconfig": kubeconfig}), service)
 	b.MustReconcile(b.reconciler, key)
 	if b.hosts[0] != "https://remote" || b.installed[0].APIServer.NodePort != 31234 {
@@ -223,7 +223,7 @@ func TestReconcile_RemoteHostWithoutFiles(t *testing.T) {
 
 // TestReconcile_LoadBalancer waits for the address, which is a name of the certificate.
 func TestReconcile_LoadBalancer(t *testing.T) {
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-apiserver"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{NodePort: 31234}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-apiserver", Labels: map[string]string{components.ManagedByLabel: components.ManagedByOperator}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{NodePort: 31234}}}}
 	b := newBench(t, func(k *operatorv1alpha1.Karmada) {
 		k.Spec.Components.KarmadaAPIServer = &operatorv1alpha1.KarmadaAPIServer{ServiceType: corev1.ServiceTypeLoadBalancer}
 	}, service)
@@ -250,11 +250,12 @@ func TestReconcile_ForeignControlPlane(t *testing.T) {
 	reference.Labels = map[string]string{components.ManagedByLabel: components.ManagedByOperator}
 	other := foreign.DeepCopy()
 	other.Labels = map[string]string{components.ManagedByLabel: components.ManagedByOperator, components.InstanceLabel: "demo-karmada"}
+	meta := metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-scheduler"}
 	for name, tc := range map[string]struct {
-		secret *corev1.Secret
+		object client.Object
 		want   string
-	}{"of others": {foreign, "is not of this Karmada"}, "of another operator": {reference, "karmadactl adopt"}, "of a Karmada with the same names": {other, "is of Karmada demo-karmada"}} {
-		b := newBench(t, nil, tc.secret)
+	}{"a Deployment": {&appsv1.Deployment{ObjectMeta: meta}, "there is a Deployment test/demo-karmada-scheduler, which is not of this Karmada"}, "a Service": {&corev1.Service{ObjectMeta: meta}, "there is a Service"}, "of others": {foreign, "is not of this Karmada"}, "of another operator": {reference, "karmadactl adopt"}, "of a Karmada with the same names": {other, "is of Karmada demo-karmada"}} {
+		b := newBench(t, nil, tc.object)
 		_, _ = b.run()
 		if len(b.installed) > 0 || !strings.Contains(b.ready(), tc.want) {
 			t.Errorf("%s: %s", name, b.ready())
