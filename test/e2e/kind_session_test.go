@@ -142,7 +142,7 @@ func (s *session) file(t *testing.T, name, content string) {
 }
 
 // kindConfig is a configuration of a cluster, on the nodes that the tests were given.
-func kindConfig(t *testing.T, name, pods, services string) string {
+func kindConfig(t *testing.T, c kindCluster) string {
 	t.Helper()
 	cfg := map[string]any{}
 	if path := os.Getenv("KIND_CONFIG"); path != "" {
@@ -158,9 +158,13 @@ func kindConfig(t *testing.T, name, pods, services string) string {
 	if networking == nil {
 		networking = map[string]any{}
 	}
-	networking["podSubnet"], networking["serviceSubnet"] = pods, services
-	cfg["kind"], cfg["apiVersion"], cfg["name"], cfg["networking"] = "Cluster", "kind.x-k8s.io/v1alpha4", name, networking
-	cfg["nodes"] = []map[string]any{{"role": "control-plane"}}
+	networking["podSubnet"], networking["serviceSubnet"] = c.pods, c.services
+	cfg["kind"], cfg["apiVersion"], cfg["name"], cfg["networking"] = "Cluster", "kind.x-k8s.io/v1alpha4", c.name, networking
+	node := map[string]any{"role": "control-plane"}
+	if c.host {
+		node["extraPortMappings"] = []map[string]any{{"containerPort": chartPort, "hostPort": chartPort, "protocol": "tcp"}}
+	}
+	cfg["nodes"] = []map[string]any{node}
 	data, err := yaml.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +175,7 @@ func kindConfig(t *testing.T, name, pods, services string) string {
 // kindCluster is the name of a kind cluster, and the addresses of its pods and services.
 type kindCluster struct {
 	name, pods, services string
-	// host reports that it gets the image of the control plane.
+	// host reports that it gets the image of the control plane, and that the machine has its port for the chart.
 	host bool
 }
 
@@ -185,7 +189,7 @@ func (s *session) clusters(t *testing.T, all ...kindCluster) {
 	}
 	var create []string
 	for _, c := range all {
-		s.file(t, c.name+"-kind.yaml", kindConfig(t, c.name, c.pods, c.services))
+		s.file(t, c.name+"-kind.yaml", kindConfig(t, c))
 		if !keep {
 			t.Cleanup(func() { s.run("kind delete cluster --name " + c.name) })
 		}

@@ -37,6 +37,8 @@ func TestTour(t *testing.T) {
 		{"layouts", s.testLayouts, false},
 		{"register and unregister", s.testUnregister, false},
 		{"unjoin and deinit", s.testDeinit, false},
+		{"chart of a course", s.testHelmCourse, false},
+		{"chart of notes", s.testHelmNotes, false},
 		{"init killed", s.testKilled, false},
 		{"high availability", s.testAvailability, true},
 	}
