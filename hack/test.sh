@@ -5,7 +5,7 @@
 # Nothing but the race detector needs cgo: without it the programs and the tests share
 # every compiled package. The race detector is on for the packages that
 # test/contract/race.yaml lists. The stages run in lanes beside one another, because those
-# with clusters mostly wait; unit tests, which mostly compile, give way to them.
+# with clusters mostly wait; what mostly compiles, such as unit tests, gives way to them.
 #
 # A stage with clusters is skipped when it passed before with the same programs, tests,
 # data, environment and toolchain. Never in CI. One with a module file of its own is skipped
@@ -160,7 +160,7 @@ programs() {
 
 # integration_tests builds those of each package.
 integration_tests() {
-	go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
+	nice -n 10 go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
 }
 
 # The names of stages, and the end-to-end tests that one has to itself: they take members,
@@ -223,7 +223,7 @@ lane_integration() {
 	once "$against" "$work/tests/"*.test -- all_integration
 	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
 	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
-	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
+	stage "unit, with the race detector" nice -n 10 "${race[@]}" "${racing[@]}"
 }
 
 lanes=()
