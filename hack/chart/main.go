@@ -158,6 +158,19 @@ var (
 	marks  = regexp.MustCompile(`z(\d+|cluster)z`)
 )
 
+// selector are the labels by which a workload or a Service selects pods, and those of the pods.
+var selector = regexp.MustCompile(`(?m)^( *(?:selector|labelSelector|matchLabels):\n|        \{\{- include "karmada.podLabels".*\n)((?:( +)(?:app|apiserver|cluster): .*\n)+)`)
+
+// name returns the expression for a name in which marks are.
+func name(text string) string {
+	var args strings.Builder
+	format := marks.ReplaceAllStringFunc(text, func(mark string) string {
+		args.WriteString(" (" + strings.Trim(expressions[mark], "{ }") + ")")
+		return "%s"
+	})
+	return fmt.Sprintf("(printf %q%s)", format, args.String())
+}
+
 func (f *file) render() (string, error) {
 	var out strings.Builder
 	commands := ""
@@ -169,6 +182,9 @@ func (f *file) render() (string, error) {
 		kind := map[string]string{"*v1.Service": "v1\nkind: Service", "*v1.Deployment": "apps/v1\nkind: Deployment", "*v1.StatefulSet": "apps/v1\nkind: StatefulSet"}[fmt.Sprintf("%T", o)]
 		body, command := f.template(string(text))
 		commands += command
+		if _, ok := o.(*appsv1.StatefulSet); ok {
+			body = strings.Replace(body, "\nspec:\n", "\nspec:\n{{- with include \"karmada.formerEtcd\" . }}\n  {{- . | nindent 2 }}\n{{- else }}\n", 1) + "{{- end }}\n"
+		}
 		fmt.Fprintf(&out, "---\napiVersion: %s\n%s", kind, body)
 	}
 	body := out.String()
@@ -234,6 +250,16 @@ func (f *file) template(text string) (body, command string) {
           type: DirectoryOrCreate
 {{- end }}
 `+"$2")
+	// A workload that is there keeps its labels.
+	text = selector.ReplaceAllStringFunc(text, func(found string) string {
+		m := selector.FindStringSubmatch(found)
+		labels := ""
+		for line := range strings.Lines(m[2]) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			labels += fmt.Sprintf(" %q %s", key, name(strings.Trim(value, `"`)))
+		}
+		return fmt.Sprintf("%s%s{{- include \"karmada.selector\" (list .%s) | nindent %d }}\n", m[1], m[3], labels, len(m[3]))
+	})
 	text = marked.ReplaceAllString(text, "$1'$2'")
 	text = marks.ReplaceAllStringFunc(text, func(mark string) string { return expressions[mark] })
 	lines := regexp.MustCompile(`(?m)^      - command:\n((?:        - .*\n|\{\{-.*\n)+)`).FindStringSubmatch(text)

@@ -100,13 +100,14 @@ func (s *session) write() *writer {
 	w := &writer{end: make(chan struct{})}
 	w.done.Go(func() {
 		last := time.Now()
+		begun := last.Unix()
 		for i := 0; ; i++ {
 			select {
 			case <-w.end:
 				return
 			default:
 			}
-			name := fmt.Sprintf("written-%d", i)
+			name := fmt.Sprintf("written-%d-%d", begun, i)
 			if s.run("kubectl "+s.at()+" --request-timeout=5s create configmap "+name).code != 0 {
 				continue
 			}

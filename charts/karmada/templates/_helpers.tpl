@@ -8,10 +8,40 @@ from the values and from their defaults, therefore the defaults come from a file
 {{- include "karmada.fill" (list $values (.Files.Get "defaults.json" | fromJson)) -}}
 {{- $_ := set . "Values" $values -}}{{- $_ = set . "DefaultsSet" true -}}
 {{- $_ = set . "Renewed" (include "karmada.renewed" .) -}}
+{{- include "karmada.live" . -}}
 {{- /* Before, the ports below 1024 that servers have are not permitted to them. */ -}}
 {{- if and (ne .Values.installMode "agent") (semverCompare "<1.22.0-0" .Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "installMode %s needs Kubernetes 1.22, and this cluster has %s" .Values.installMode .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Puts the workloads that the release has in the cluster into Live, by their names. */}}
+{{- define "karmada.live" -}}
+{{- $root := . -}}{{- $live := dict -}}
+{{- range $kind := list "Deployment" "StatefulSet" -}}
+{{- range (lookup "apps/v1" $kind $root.Release.Namespace "").items -}}
+{{- if eq (dig "annotations" "meta.helm.sh/release-name" "" .metadata) $root.Release.Name -}}{{- $_ := set $live .metadata.name . -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set . "Live" $live -}}
+{{- end -}}
+
+{{/*
+The labels by which a workload selects its pods: keys and values, that of app is its name. One that is there keeps its own, which cannot
+be changed: Karmada's chart made it.
+*/}}
+{{- define "karmada.selector" -}}
+{{- $labels := dict -}}{{- $all := rest . -}}
+{{- range $i, $key := $all -}}{{- if eq (mod $i 2) 0 -}}{{- $_ := set $labels $key (index $all (add1 $i)) -}}{{- end -}}{{- end -}}
+{{- dig $labels.app "spec" "selector" "matchLabels" $labels (first .).Live | toYaml -}}
+{{- end -}}
+
+{{/* The etcd of Karmada's chart stays as it is: the specification of its StatefulSet. Empty for one of this chart. */}}
+{{- define "karmada.formerEtcd" -}}
+{{- $etcd := get .Live (printf "%setcd" (include "karmada.fixed" .)) -}}
+{{- if and $etcd (not (contains (printf "%s-etcd-cert" .Release.Name | quote) (toJson $etcd))) -}}
+{{- toYaml $etcd.spec -}}
 {{- end -}}
 {{- end -}}
 
@@ -48,9 +78,9 @@ not replace pods: whoever may change a Deployment may mount any Secret. So pods 
 {{- else -}}{{- index $root.Values $key | toJson -}}{{- end -}}
 {{- end -}}
 
-{{/* What begins the names that the release "karmada" has without its name. */}}
+{{/* What begins the names that the release "karmada" has without its name, and any release of Karmada's chart. */}}
 {{- define "karmada.fixed" -}}
-{{- if ne (include "karmada.controlPlane" .) "karmada" -}}{{- .Release.Name -}}-{{- end -}}
+{{- if and (ne (include "karmada.controlPlane" .) "karmada") (not (hasKey .Live "etcd")) -}}{{- .Release.Name -}}-{{- end -}}
 {{- end -}}
 
 {{/* The release of the control plane, which looks for its estimators under this name. */}}
@@ -165,12 +195,13 @@ nodeSelector:
 
 {{/*
 The default strategy of the API server may stop one pod before another one answers. A single one goes on until then, unless both
-need the same port of a node.
+need the same port of a node, or may need two nodes.
 */}}
 {{- define "karmada.strategy" -}}
 {{- $root := index . 0 -}}{{- $c := include "karmada.component" . | fromJson -}}
 {{- $default := index ($root.Files.Get "defaults.json" | fromJson) (index . 1) -}}
-{{- if and (eq (index . 1) "apiServer") (lt (int $c.replicaCount) 2) (not $c.hostNetwork) (eq (toJson $c.strategy) (toJson $default.strategy)) -}}
+{{- $apart := printf "%s%s" (toJson $c.affinity) (get $root.Live (printf "%s-apiserver" $root.Release.Name) | toJson) | contains "\"podAntiAffinity\":{\"requiredDuring" -}}
+{{- if and (eq (index . 1) "apiServer") (lt (int $c.replicaCount) 2) (not $c.hostNetwork) (not $apart) (eq (toJson $c.strategy) (toJson $default.strategy)) -}}
 {{- $_ := set $c.strategy.rollingUpdate "maxUnavailable" 0 -}}
 {{- end -}}
 {{- with $c.strategy -}}
@@ -333,7 +364,7 @@ imagePullSecrets:
 {{- define "karmada.etcdServers" -}}
 {{- if eq .Values.etcd.mode "external" -}}
 {{- .Values.etcd.external.servers -}}
-{{- else if eq .Values.installMode "component" -}}
+{{- else if or (eq .Values.installMode "component") (include "karmada.formerEtcd" .) -}}
 https://etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:2379
 {{- else -}}
 {{- $root := . -}}{{- $out := list -}}

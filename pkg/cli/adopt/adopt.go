@@ -29,8 +29,9 @@ const (
 		--dry-run prints what would change, and changes nothing. What is changed is recorded first: --rollback goes back until
 		--finish deletes the record. An adoption that was interrupted, or failed, is continued by the same command.
 
-		Where Helm, an operator, Argo CD or Flux writes the Deployments, the command refuses: let --prepare write what comes
-		before the images, have that tool set the images that --dry-run lists, and run the command again.
+		A Helm release goes on with the chart of this project, and what an operator installed with the operator of this project: let
+		--prepare write what comes before, and run the command that it prints. Where Argo CD or Flux writes the Deployments, have
+		that tool set the images that --dry-run lists after --prepare, and run the command again.
 
 		The kubeconfig is that of the host cluster; the control plane is reached through it.`
 	examples = `
@@ -144,7 +145,11 @@ func (f *flags) adopt(ctx context.Context, e *env.Env, a *adopt.Adoption) error 
 	if _, err := a.Run(ctx, f.prepare); err != nil {
 		return err
 	}
-	if f.prepare {
+	switch {
+	case f.prepare && plan.Release+plan.Operator != "":
+		e.Say("The control plane is prepared. Go on with %q; when all is well, delete the way back with %q.", plan.Upgrade(), e.Name+" adopt --finish -n "+f.namespace)
+		return nil
+	case f.prepare:
 		e.Say("The control plane is prepared. Set the images, and run %q.", e.Name+" adopt -n "+f.namespace)
 		return nil
 	}

@@ -48,6 +48,9 @@ type Adoption struct {
 	tracker *rollout.Tracker
 }
 
+// apiServerProgram is the program of an API server.
+const apiServerProgram = "kube-apiserver"
+
 // webhookConfigurations are the names of those of the control plane.
 var webhookConfigurations = [...]string{"mutating-config", "validating-config"}
 
@@ -162,12 +165,15 @@ func (a *Adoption) Run(ctx context.Context, prepare bool) (*Plan, error) {
 	if err := a.step(ctx, "record", func() (string, error) { return a.record(ctx, p) }); err != nil {
 		return p, err
 	}
-	if err := a.definitions(ctx, p); err != nil || prepare {
+	if err := a.definitions(ctx, p); err != nil || prepare && p.Release == "" {
 		return p, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go a.tracker.Run(ctx)
+	if prepare {
+		return p, a.step(ctx, apiServerProgram, func() (string, error) { return a.bridge(ctx) })
+	}
 	for i := range p.Components {
 		c := &p.Components[i]
 		if err := a.step(ctx, c.Name, func() (string, error) { return a.replace(ctx, c) }); err != nil {

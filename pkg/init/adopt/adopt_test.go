@@ -12,6 +12,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,19 +89,23 @@ func TestDiscover_Refusals(t *testing.T) {
 	annotation := func(key, value string) func(*appsv1.Deployment) {
 		return func(d *appsv1.Deployment) { d.Annotations = map[string]string{key: value} }
 	}
+	operator := deployment("karmada-operator", "karmada-operator", "docker.io/karmada/karmada-operator:v1.18.0")
+	operator.Namespace = "operators"
 	for name, tc := range map[string]struct {
 		objects []client.Object
 		want    string
 	}{
-		"none":              {nil, "there is no karmada-controller-manager in namespace karmada-system"},
-		"v1.16":             {installed("v1.16.4"), ""},
-		"v1.19":             {installed("v1.19.1"), ""},
-		"too old":           {installed("v1.15.0"), "only v1.16 to v1.19"},
-		"too new":           {installed("v1.20.0"), "only v1.16 to v1.19"},
-		"no version":        {installed("latest"), "has no tag of a release"},
-		"a digest":          {installed("v1.18.0@sha256:" + strings.Repeat("a", 64)), ""},
-		"Helm":              {installed("v1.18.0", label(components.ManagedByLabel, "Helm"), annotation(helmRelease, "karmada")), "Helm release karmada has"},
-		"an operator":       {installed("v1.18.0", label(components.ManagedByLabel, components.ManagedByOperator)), "the operator of Karmada demo writes"},
+		"none":        {nil, "there is no karmada-controller-manager in namespace karmada-system"},
+		"v1.16":       {installed("v1.16.4"), ""},
+		"v1.19":       {installed("v1.19.1"), ""},
+		"too old":     {installed("v1.15.0"), "only v1.16 to v1.19"},
+		"too new":     {installed("v1.20.0"), "only v1.16 to v1.19"},
+		"no version":  {installed("latest"), "has no tag of a release"},
+		"a digest":    {installed("v1.18.0@sha256:" + strings.Repeat("a", 64)), ""},
+		"Helm":        {installed("v1.18.0", label(components.ManagedByLabel, "Helm"), annotation(helmRelease, "karmada")), "helm get values karmada -n karmada-system > values.yaml && helm upgrade karmada karmada-"},
+		"an operator": {installed("v1.18.0", label(components.ManagedByLabel, components.ManagedByOperator)), "the operator of Karmada demo writes"},
+		"an operator that is there": {append(installed("v1.18.0", label(components.ManagedByLabel, components.ManagedByOperator)), operator),
+			"kubectl scale deployment karmada-operator -n operators --replicas=0 && helm install karmada-operator-next karmada-operator-"},
 		"Argo CD":           {installed("v1.18.0", annotation("argocd.argoproj.io/tracking-id", "a")), "Argo CD writes"},
 		"Argo CD, by label": {installed("v1.18.0", label("argocd.argoproj.io/instance", "a")), "Argo CD writes"},
 		"Flux":              {installed("v1.18.0", label("kustomize.toolkit.fluxcd.io/name", "a")), "(Kustomization a)"},
@@ -112,7 +117,9 @@ func TestDiscover_Refusals(t *testing.T) {
 			c.Image = images(programOf(&d.Spec.Template.Spec, 0))
 		}), ""},
 	} {
-		p, err := discover(t.Context(), memory.New(t, tc.objects...).Client, namespace, images)
+		m := memory.New(t, tc.objects...)
+		m.Index(&appsv1.Deployment{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
+		p, err := discover(t.Context(), m.Client, namespace, images)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,6 +288,56 @@ func TestFinish(t *testing.T) {
 	}
 	if err := a.Rollback(t.Context()); err == nil {
 		t.Error("there is a way back")
+	}
+}
+
+// TestFinish_Chart deletes what the hooks of a release of Karmada's chart left, and nothing of others.
+func TestFinish_Chart(t *testing.T) {
+	release := func(d *appsv1.Deployment) { d.Annotations = map[string]string{helmRelease: "karmada"} }
+	account := func(namespace string) rbacv1.Subject {
+		return rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "karmada-hook-job"}
+	}
+	for name, tc := range map[string]struct {
+		subjects []rbacv1.Subject
+		kept     bool
+	}{
+		"alone": {[]rbacv1.Subject{account(namespace)}, false}, "shared": {[]rbacv1.Subject{account(namespace), account("other")}, true},
+	} {
+		named := metav1.ObjectMeta{Name: "karmada-hook-job"}
+		objects := append(installed("v1.18.0", release), &rbacv1.ClusterRole{ObjectMeta: named}, &rbacv1.ClusterRoleBinding{ObjectMeta: named, Subjects: tc.subjects})
+		for _, name := range []string{"karmada-config", "karmada-crds-work-bases", "karmada-other"} {
+			objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+		}
+		host := memory.New(t, objects...)
+		a := newAdoption(t, host, plane(t))
+		p, err := discover(t.Context(), host.Client, namespace, images)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.record(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "not all components are adopted") {
+			t.Errorf("finished: %v", err)
+		}
+		for _, c := range p.Components { // with images of the user's registry
+			memory.Change(host, memory.Key(namespace, c.Name), func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers[0].Image = "mirror.example/" + c.Role + ":v9"
+			})
+		}
+		if err := a.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, m := range memory.List[*corev1.ConfigMapList](host).Items {
+			left = append(left, m.Name)
+		}
+		if !slices.Equal(left, []string{"karmada-other"}) {
+			t.Errorf("%s: ConfigMaps %q", name, left)
+		}
+		if kept := len(memory.List[*rbacv1.ClusterRoleBindingList](host).Items) > 0 && len(memory.List[*rbacv1.ClusterRoleList](host).Items) > 0; kept != tc.kept {
+			t.Errorf("%s: the ClusterRole is kept: %t", name, kept)
+		}
 	}
 }
 

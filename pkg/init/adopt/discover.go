@@ -13,10 +13,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	ownversion "github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -36,6 +38,8 @@ const (
 	oldest, tooNew = "1.16.0", "1.20.0"
 	// helmRelease is the annotation with the name of a Helm release.
 	helmRelease = "meta.helm.sh/release-name"
+	// operatorName is the Deployment of Karmada's operator, nextOperator the release of that of this project beside it.
+	operatorName, nextOperator = "karmada-operator", "karmada-operator-next"
 )
 
 // roles are the roles that are replaced, in their order: what the API server calls comes first, and who writes much last.
@@ -69,6 +73,10 @@ func (c *Component) Adopted() bool { return c.Image == c.Target }
 type Plan struct {
 	Namespace string    `json:"namespace"`
 	Installer Installer `json:"installer"`
+	// Release is the Helm release that has the workloads, unless another tool has the release.
+	Release string `json:"release,omitempty"`
+	// Operator is the namespace of the operator that has the workloads, unless another tool writes its Karmada.
+	Operator string `json:"operator,omitempty"`
 	// Version is the lowest of the versions of the roles.
 	Version    string      `json:"version"`
 	Components []Component `json:"components"`
@@ -98,7 +106,7 @@ func discover(ctx context.Context, host client.Client, namespace string, images 
 		if c := componentOf(d, images); c != nil {
 			p.Components = append(p.Components, *c)
 			all = append(all, d)
-		} else if program := programOf(&d.Spec.Template.Spec, 0); program == "kube-apiserver" || program == components.KubeControllerManager {
+		} else if program := programOf(&d.Spec.Template.Spec, 0); program == apiServerProgram || program == components.KubeControllerManager {
 			p.Kept = append(p.Kept, d.Name)
 			all = append(all, d)
 		}
@@ -118,6 +126,15 @@ func discover(ctx context.Context, host client.Client, namespace string, images 
 	})
 	p.Installer = installerOf(all)
 	p.Version = lowest(p.Components)
+	if p.Installer == ByOperator {
+		operators := &appsv1.DeploymentList{}
+		if err := host.List(ctx, operators, client.MatchingFields{metav1.ObjectNameField: operatorName}); err != nil {
+			return nil, fmt.Errorf("looking for the operator: %w", err)
+		}
+		if len(operators.Items) > 0 {
+			p.Operator = operators.Items[0].Namespace
+		}
+	}
 	p.refuse(all)
 	return p, nil
 }
@@ -227,9 +244,35 @@ func (p *Plan) refuse(all []client.Object) {
 	for i := range p.Components {
 		p.Refusals = append(p.Refusals, p.Components[i].refusals()...)
 	}
-	if tool := p.writer(all); tool != "" && !p.adopted() {
+	switch tool := p.writer(all); {
+	case tool == "" || p.adopted():
+	case p.Release != "":
+		add("%s, which goes on with the chart of this project: run \"adopt --prepare\", then %q. The way back is %q, then \"adopt --rollback\"; \"adopt --finish\" ends it", tool, p.Upgrade(), p.Downgrade())
+	case p.Operator != "":
+		add("%s, in whose place that of this project goes on: run \"adopt --prepare\", then %q. The way back is %q, then \"adopt --rollback\"; \"adopt --finish\" ends it", tool, p.Upgrade(), p.Downgrade())
+	default:
 		add("%s, and would write the old images again. Run \"adopt --prepare\", have it set the images that --dry-run lists, and run \"adopt\" again", tool)
 	}
+}
+
+// Upgrade returns the command that upgrades the Helm release of the control plane to the chart of this project, or puts the operator of
+// this project in the place of that of Karmada.
+func (p *Plan) Upgrade() string {
+	release := ownversion.Get().Release()
+	if p.Operator != "" {
+		return fmt.Sprintf("kubectl scale deployment %[1]s -n %[2]s --replicas=0 && helm install %[3]s %[1]s-%[4]s.tgz -n %[2]s --set installCRDs=false --set operator.image.tag=%[5]s --wait",
+			operatorName, p.Operator, nextOperator, strings.TrimPrefix(release, "v"), release)
+	}
+	return fmt.Sprintf("helm get values %[1]s -n %[2]s > values.yaml && helm upgrade %[1]s karmada-%[3]s.tgz -n %[2]s --reset-values -f values.yaml --set karmadaImageVersion=%[4]s --wait",
+		p.Release, p.Namespace, strings.TrimPrefix(release, "v"), release)
+}
+
+// Downgrade returns the command that undoes Upgrade. The Job of the chart of this project cannot be changed.
+func (p *Plan) Downgrade() string {
+	if p.Operator != "" {
+		return fmt.Sprintf("helm uninstall %[3]s -n %[2]s --wait && kubectl scale deployment %[1]s -n %[2]s --replicas=1", operatorName, p.Operator, nextOperator)
+	}
+	return fmt.Sprintf("kubectl delete job %[1]s-static-resource -n %[2]s --ignore-not-found && helm rollback %[1]s -n %[2]s --wait", p.Release, p.Namespace)
 }
 
 // refusals are why a component cannot be replaced.
@@ -249,7 +292,7 @@ func (p *Plan) adopted() bool {
 	return !slices.ContainsFunc(p.Components, func(c Component) bool { return !c.Adopted() })
 }
 
-// writer returns the tool that writes the workloads of the control plane again and again; empty for none.
+// writer returns the tool that writes the workloads of the control plane again and again; empty for none. It sets Release.
 func (p *Plan) writer(all []client.Object) string {
 	for _, o := range all {
 		labels, annotations := o.GetLabels(), o.GetAnnotations()
@@ -261,7 +304,8 @@ func (p *Plan) writer(all []client.Object) string {
 		case labels["helm.toolkit.fluxcd.io/name"] != "":
 			return "Flux writes " + o.GetName() + " (HelmRelease " + labels["helm.toolkit.fluxcd.io/name"] + ")"
 		case p.Installer == ByChart:
-			return "Helm release " + annotations[helmRelease] + " has " + o.GetName()
+			p.Release = annotations[helmRelease]
+			return "Helm release " + p.Release + " has " + o.GetName()
 		case p.Installer == ByOperator:
 			return "the operator of Karmada " + labels[components.InstanceLabel] + " writes " + o.GetName()
 		}

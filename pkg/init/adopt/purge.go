@@ -31,6 +31,12 @@ func purgingKinds() []schema.GroupVersionKind {
 	}
 }
 
+// RenamePurgeModes gives purge modes in a control plane of v1.17 or before, whose APIs are the present ones by now, their present names.
+func RenamePurgeModes(ctx context.Context, plane client.Client) error {
+	_, err := renamePurgeModes(ctx, plane, purgingKinds(), current(), false)
+	return err
+}
+
 // renamePurgeModes renames purge modes in objects of some kinds, and returns those that have others. A dry run only returns them.
 func renamePurgeModes(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, names map[string]string, dryRun bool) ([]string, error) {
 	var found []string

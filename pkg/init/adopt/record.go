@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -9,10 +10,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -222,17 +225,59 @@ func (r *record) restoreCRDs(ctx context.Context, plane client.Client) error {
 	return err
 }
 
-// Finish deletes the way back.
+// Finish deletes the way back, and what the hooks of Karmada's chart left.
 func (a *Adoption) Finish(ctx context.Context) error {
-	if _, err := a.recorded(ctx); err != nil {
+	r, err := a.recorded(ctx)
+	if err != nil {
 		return err
 	}
 	p, err := discover(ctx, a.host, a.Namespace, a.Images)
 	if err != nil {
 		return err
 	}
-	if !p.adopted() {
-		return errors.New("not all components are adopted: run the command without --finish first, or go back with --rollback")
+	var release string
+	for i := range r.Deployments {
+		was := componentOf(&r.Deployments[i], a.Images)
+		release = cmp.Or(release, r.Deployments[i].Annotations[helmRelease])
+		if slices.ContainsFunc(p.Components, func(is Component) bool { return is.Name == was.Name && is.Image == was.Image && !is.Adopted() }) {
+			return errors.New("not all components are adopted: run the command without --finish first, or go back with --rollback")
+		}
+	}
+	if release != "" {
+		if err := a.removeHooks(ctx, release); err != nil {
+			return err
+		}
 	}
 	return a.host.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: recordSecret}})
+}
+
+// removeHooks deletes what the hooks of Karmada's chart leave: a ServiceAccount that may write everything in the host cluster, and
+// ConfigMaps. Its ClusterRole stays if another release of this name has it.
+func (a *Adoption) removeHooks(ctx context.Context, release string) error {
+	account := release + "-hook-job"
+	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: account}}}
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := a.host.Get(ctx, client.ObjectKey{Name: account}, binding)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the rights of the hooks of the chart: %w", err)
+	}
+	if err == nil && !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Namespace != a.Namespace || s.Name != account }) {
+		objects = append(objects, binding, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}})
+	}
+	maps := &corev1.ConfigMapList{}
+	if err := a.host.List(ctx, maps, client.InNamespace(a.Namespace)); err != nil {
+		return fmt.Errorf("listing the ConfigMaps of the hooks of the chart: %w", err)
+	}
+	for i := range maps.Items {
+		name, ours := strings.CutPrefix(maps.Items[i].Name, release+"-")
+		if ours && (name == "config" || name == "static-resources" || strings.HasPrefix(name, "crds-")) {
+			objects = append(objects, &maps.Items[i])
+		}
+	}
+	for _, o := range objects {
+		if err := a.host.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting what the hooks of the chart left, %s: %w", o.GetName(), err)
+		}
+	}
+	return nil
 }

@@ -33,8 +33,12 @@ const (
 	adminUser    = "karmada-admin"
 )
 
-// masters is the group that may do anything.
-const masters = "system:masters"
+const (
+	// masters is the group that may do anything.
+	masters = "system:masters"
+	// sharedPair is the name of the pair that addons have.
+	sharedPair = "karmada"
+)
 
 // Credentials are the certificates of a control plane and the kubeconfigs made of them.
 type Credentials struct {
@@ -72,6 +76,10 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 	if err := takeFiles(r, c.Data); err != nil {
 		return nil, err
 	}
+	shared := Shared(c.Data)
+	if shared {
+		c.Data[components.ServiceAccountKey+".key"] = c.Data[sharedPair+".key"]
+	}
 	store := pki.Store{Storage: Present(c.Data), Now: now, Early: r.Certificates.Early}
 	pairs := map[string]pki.Pair{}
 	algorithm := r.Certificates.Algorithm()
@@ -82,6 +90,9 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 		}
 		pairs[signer.name] = ca
 		for _, l := range signer.leaves {
+			if shared && l.name == sharedPair {
+				continue
+			}
 			l.Algorithm, l.Validity = algorithm, r.Certificates.Validity.Duration
 			l.Hosts = append(l.Hosts, r.Certificates.Names[l.name]...)
 			if pairs[l.name], err = store.Leaf(l.name, l.LeafConfig, ca); err != nil {
@@ -104,6 +115,14 @@ func Make(r *config.Configuration, have map[string][]byte, a hostcluster.Address
 	}
 	slices.Sort(c.Made)
 	return c, c.makeKubeconfigs(r, pairs, a)
+}
+
+// Shared reports whether certificates are those of an installation of Karmada's, in which one pair has all rights, and its key signs the
+// tokens of service accounts. It is kept: servers that stay as they are have it, and tokens stay valid.
+func Shared(have map[string][]byte) bool {
+	pair, err := pki.ParsePair(have[sharedPair+".crt"], have[sharedPair+".key"])
+	key := have[components.ServiceAccountKey+".key"]
+	return err == nil && slices.Contains(pair.Cert.Subject.Organization, masters) && (len(key) == 0 || bytes.Equal(key, have[sharedPair+".key"]))
 }
 
 // Present is a pki.Storage in which empty entries do not exist.
@@ -220,7 +239,7 @@ func authorities(r *config.Configuration, a hostcluster.Addresses) []authority {
 			{components.Admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{masters}, Usages: client}},
 			// Addons of other tools serve and identify themselves to estimators with this
 			// one. It has no rights in the control plane.
-			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
+			{sharedPair, pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
 			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: apiNames(r, components.AggregatedAPIServer), Usages: server}},
 			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.APIServer.Namespace, r.Host.Domain, naming(r).Name(components.Webhook)), Usages: server}},

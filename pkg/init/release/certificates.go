@@ -34,6 +34,10 @@ const (
 	manager = "karmada-release"
 	// renewedAnnotation has Renewed, on the Secret with all certificates.
 	renewedAnnotation = "karmada.io/renewed"
+	// resourcePolicy is an annotation of Helm: "keep" is an object that Helm does not delete.
+	resourcePolicy = "helm.sh/resource-policy"
+	// sharedKey is the key of the pair that all servers and clients of Karmada's chart have.
+	sharedKey = "karmada.key"
 )
 
 // Release is a Helm release of a control plane.
@@ -110,12 +114,40 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the certificates: %w", err)
+	case secret.Labels[components.ManagedByLabel] != manager && len(secret.Data[sharedKey]) > 0 && len(secret.Data["ca.key"]) == 0:
+		return former(secret)
 	case secret.Labels[components.InstanceLabel] != s.Name || secret.Labels[components.ManagedByLabel] != manager:
 		return nil, fmt.Errorf("the Secret %s is not of this release, so another control plane is or was installed here: choose another namespace or another name for the release", key)
 	}
 	have := secret.Data
 	maps.DeleteFunc(have, func(name string, _ []byte) bool { return strings.HasPrefix(name, "server-ca.") })
 	return have, nil
+}
+
+// former returns what there is in the Secret of a release of Karmada's chart: one authority, for etcd too, and one pair for all servers and
+// clients, with whose key service account tokens are signed. What was issued by them goes on to be trusted.
+func former(secret *corev1.Secret) (map[string][]byte, error) {
+	have := map[string][]byte{}
+	for _, name := range []string{"karmada.crt", sharedKey, "front-proxy-ca.crt", "front-proxy-client.crt", "front-proxy-client.key"} {
+		have[name] = secret.Data[name]
+	}
+	for _, authority := range []string{"ca", "etcd-ca"} {
+		for _, suffix := range []string{".crt", ".key"} {
+			content := secret.Data["server-ca"+suffix]
+			if len(content) == 0 {
+				return nil, fmt.Errorf("the Secret %s of Karmada's chart has no server-ca%s, so nothing can be signed by its authority: put it there, and repeat the upgrade", client.ObjectKeyFromObject(secret), suffix)
+			}
+			have[authority+suffix] = content
+		}
+	}
+	return have, nil
+}
+
+// formerProxy reports whether the front proxy has certificates of Karmada's chart, whose authority has no key. They stay until they end soon,
+// since servers trust another authority only when they have read it.
+func formerProxy(have map[string][]byte, now time.Time) bool {
+	pair, err := pki.ParsePair(have["front-proxy-client.crt"], have["front-proxy-client.key"])
+	return credentials.Shared(have) && len(have["front-proxy-ca.key"]) == 0 && err == nil && now.Add(components.EarlyRenewal).Before(pair.Cert.NotAfter)
 }
 
 // request is what the certificates are made for.
@@ -171,10 +203,14 @@ func (s *Certificates) make(have map[string][]byte, now func() time.Time) (*cred
 	if got := given["apiserver.crt"]; got != nil && !bytes.Equal(creds.Data["apiserver.crt"], got) {
 		return nil, errors.New("certs.custom.crt cannot be used for the API server: it was not signed by certs.custom.caCrt, ends soon, or lacks one of the names in certs.auto.hosts and those of the Services")
 	}
-	if len(given["front-proxy-ca.crt"]) > 0 {
+	proxy := given
+	if len(proxy["front-proxy-ca.crt"]) == 0 && formerProxy(have, now()) {
+		proxy = have
+	}
+	if len(proxy["front-proxy-ca.crt"]) > 0 {
 		for _, name := range frontProxyFiles() {
 			delete(creds.Data, name)
-			if content := given[name]; content != nil {
+			if content := proxy[name]; content != nil {
 				creds.Data[name] = content
 			}
 		}
@@ -256,21 +292,27 @@ func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object,
 	if err != nil {
 		return nil, err
 	}
+	objects = append(objects, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-kubeconfig", Labels: c.Labels},
+		Data:       map[string][]byte{"kubeconfig": admin},
+	})
 	for i, o := range objects {
 		secret := o.(*corev1.Secret)
 		secret.Type = "" // the chart chose it, and it is immutable
+		if credentials.Shared(creds.Data) {
+			// Some are in the manifest of the release of Karmada's chart, and would be deleted with it.
+			secret.Annotations = map[string]string{resourcePolicy: "keep"}
+		}
 		if secret.Name == c.Name(components.CertSecret) {
-			secret.Annotations = map[string]string{components.RenewAfterAnnotation: components.RenewAfter(creds.Data), renewedAnnotation: s.Renewed}
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, components.RenewAfterAnnotation, components.RenewAfter(creds.Data))
+			metav1.SetMetaDataAnnotation(&secret.ObjectMeta, renewedAnnotation, s.Renewed)
 			// Further names of the authority, which tools for the chart read.
 			secret.Data = maps.Clone(secret.Data)
 			secret.Data["server-ca.crt"], secret.Data["server-ca.key"] = creds.Data["ca.crt"], creds.Data["ca.key"]
 			objects[0], objects[i] = objects[i], objects[0]
 		}
 	}
-	return append(objects, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-kubeconfig", Labels: c.Labels},
-		Data:       map[string][]byte{"kubeconfig": admin},
-	}), nil
+	return objects, nil
 }
 
 // kubeconfig returns the administrator's, in which everything has the name of the API server.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"crypto/x509"
 	"os"
 	"path/filepath"
@@ -288,5 +289,77 @@ func TestCertificates_KeepBundles(t *testing.T) {
 		if err != nil || !slices.Equal(kubeconfig.Clusters["try-apiserver"].CertificateAuthorityData, bundle) {
 			t.Errorf("the administrator does not trust all authorities: %v", err)
 		}
+	}
+}
+
+// formerSecret is that of a release of Karmada's chart: one authority and one pair, whose keys are RSA.
+func formerSecret(t *testing.T) *corev1.Secret {
+	t.Helper()
+	ca, err := pki.NewCA(pki.CAConfig{CommonName: "karmada", Algorithm: pki.RSA}, nil, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := pki.NewLeaf(pki.LeafConfig{CommonName: "system:admin", Organization: []string{"system:masters"}, Hosts: []string{"*.team.svc.cluster.local"}, Algorithm: pki.RSA}, ca, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-cert"}, Data: map[string][]byte{"front-proxy-ca.crt": ca.CertPEM()}}
+	for name, p := range map[string]pki.Pair{"server-ca": ca, "karmada": pair, "front-proxy-client": pair} {
+		key, err := p.KeyPEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret.Data[name+".crt"], secret.Data[name+".key"] = p.CertPEM(), key
+	}
+	return secret
+}
+
+func TestCertificates_ContinueThoseOfKarmadasChart(t *testing.T) {
+	was := formerSecret(t)
+	c := host(was.DeepCopy())
+	for range 2 {
+		if err := settings().Write(t.Context(), c, at(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := data(t, c, "try-cert")
+	for name, of := range map[string]string{
+		"ca.crt": "server-ca.crt", "ca.key": "server-ca.key", "etcd-ca.crt": "server-ca.crt", "server-ca.crt": "server-ca.crt",
+		"service-account.key": "karmada.key", "karmada.key": "karmada.key", "karmada.crt": "karmada.crt",
+		"front-proxy-ca.crt": "front-proxy-ca.crt", "front-proxy-client.crt": "front-proxy-client.crt", "front-proxy-client.key": "front-proxy-client.key",
+	} {
+		if diff := cmp.Diff(string(was.Data[of]), string(is[name])); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(was.Data["server-ca.crt"])
+	for _, name := range []string{"apiserver", "etcd-client", "etcd-server", "admin", components.Webhook} {
+		pair, err := pki.ParsePair(is[name+".crt"], is[name+".key"])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := pair.Cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: begin.Add(time.Hour), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"try-cert", "try-webhook-cert", "try-kubeconfig"} {
+		secret := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: name}, secret); err != nil || secret.Annotations[resourcePolicy] != "keep" {
+			t.Errorf("Helm may delete %s: %v, %v", name, secret.Annotations, err)
+		}
+	}
+
+	// The authority of the front proxy has no key: there is another when its certificate ends soon.
+	late := begin.Add(365*24*time.Hour - components.EarlyRenewal)
+	if err := settings().Write(t.Context(), c, func() time.Time { return late }); err != nil {
+		t.Fatal(err)
+	}
+	if now := data(t, c, "try-cert"); bytes.Equal(now["front-proxy-ca.crt"], is["front-proxy-ca.crt"]) || len(now["front-proxy-ca.key"]) == 0 || !bytes.Equal(now["karmada.key"], is["karmada.key"]) {
+		t.Error("the certificate of the front proxy was not renewed, or the shared pair was")
+	}
+	delete(was.Data, "server-ca.key")
+	if err := settings().Write(t.Context(), host(was), at(0)); err == nil || !strings.Contains(err.Error(), "has no server-ca.key") {
+		t.Errorf("an authority without its key: %v", err)
 	}
 }

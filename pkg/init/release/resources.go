@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/init/adopt"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
@@ -57,6 +58,9 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, to io.Writer,
 	if err != nil {
 		return err
 	}
+	if err := s.continueFormer(ctx, cp); err != nil {
+		return err
+	}
 	_, err = write.Apply(ctx, cp, []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.SystemNamespace, Name: names.VersionConfigMap, Labels: names.SystemLabels()},
 		Data:       map[string]string{names.VersionKey: s.Version, names.SettingsKey: s.Settings},
@@ -65,6 +69,19 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, to io.Writer,
 		return fmt.Errorf("recording the version: %w", err)
 	}
 	return nil
+}
+
+// continueFormer writes what a control plane of Karmada's chart has in another form.
+func (s *Resources) continueFormer(ctx context.Context, cp client.Client) error {
+	m := &corev1.ConfigMap{}
+	err := cp.Get(ctx, client.ObjectKey{Namespace: s.SystemNamespace, Name: names.VersionConfigMap}, m)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the version of the control plane: %w", err)
+	}
+	if err != nil || m.Data[names.SettingsKey] != "" {
+		return nil // it is new, or of this chart
+	}
+	return adopt.RenamePurgeModes(ctx, cp)
 }
 
 func connect(admin *rest.Config) (client.Client, error) {

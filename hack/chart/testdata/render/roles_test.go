@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,7 +51,7 @@ func annotationOf(workload object) any {
 // They get no token of another ServiceAccount: by a Secret for it, by another type of one of theirs, or by a pod that mounts it.
 func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	host := testenv.Start(t, testenv.Member("host", 1))
-	admin, hook := connect(t, host, ""), connect(t, host, "system:serviceaccount:team:try-hook-job")
+	admin, hook := connect(t, host, ""), connect(t, host, "system:serviceaccount:team:try-certificates")
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -158,6 +160,59 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	must(admin.List(t.Context(), secrets, client.InNamespace("team"), client.MatchingLabels{"app.kubernetes.io/managed-by": "karmada-release"}))
 	if len(secrets.Items) > 0 {
 		t.Errorf("left: %v", fmt.Sprint(secrets.Items))
+	}
+	t.Run("a release of Karmada's chart", func(t *testing.T) { continuesFormer(t, host, admin) })
+}
+
+// continuesFormer expects that a release of Karmada's chart, whose workloads are in the cluster, keeps what cannot be changed.
+func continuesFormer(t *testing.T, host *testenv.Cluster, admin client.Client) {
+	labels := map[string]string{"app": "karmada-apiserver", "part": "server"}
+	apart := &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: labels}, TopologyKey: "kubernetes.io/hostname"}}}}
+	of := func(release, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "team", Name: name, Annotations: map[string]string{"meta.helm.sh/release-name": release}}
+	}
+	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Affinity: apart, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	selector := &metav1.LabelSelector{MatchLabels: labels}
+	etcd := &appsv1.StatefulSet{ObjectMeta: of("former", "etcd"), Spec: appsv1.StatefulSetSpec{ServiceName: "etcd", Selector: selector, Template: pod}}
+	for _, o := range []client.Object{
+		etcd, &appsv1.Deployment{ObjectMeta: of("former", "former-apiserver"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pod}},
+		&appsv1.Deployment{ObjectMeta: of("another", "former-scheduler"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pod}},
+	} {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objects, err := renderBy(engine.New(host.Config), "former", "{}", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, other := object{"app": "karmada-apiserver", "part": "server"}, object{"app": "former-scheduler"}
+	for _, tc := range []struct {
+		key  string
+		want any
+		path []string
+	}{
+		{"Deployment/former-apiserver", kept, []string{"spec", "selector", "matchLabels"}},
+		{"Deployment/former-apiserver", kept, []string{"spec", "template", "metadata", "labels"}},
+		{"Deployment/former-apiserver", float64(1), []string{"spec", "strategy", "rollingUpdate", "maxUnavailable"}},
+		{"Service/former-apiserver", kept, []string{"spec", "selector"}},
+		{"Deployment/former-scheduler", other, []string{"spec", "selector", "matchLabels"}},
+		{"StatefulSet/etcd", kept, []string{"spec", "selector", "matchLabels"}},
+		{"StatefulSet/etcd", "etcd", []string{"spec", "serviceName"}},
+		{"Service/etcd", kept, []string{"spec", "selector"}},
+		{"Service/etcd-client", kept, []string{"spec", "selector"}},
+	} {
+		got, _, err := unstructured.NestedFieldNoCopy(objects[tc.key], tc.path...)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s %v: %v %s", tc.key, tc.path, err, diff)
+		}
+	}
+	containers, _, _ := unstructured.NestedSlice(objects["StatefulSet/etcd"], "spec", "template", "spec", "containers")
+	if len(containers) != 1 || containers[0].(object)["image"] != "a" {
+		t.Errorf("etcd is changed to %v", containers)
+	}
+	if text := fmt.Sprint(objects["Deployment/former-apiserver"]); !strings.Contains(text, "--etcd-servers=https://etcd-client.team.svc.cluster.local:2379") {
+		t.Errorf("the API server stores elsewhere: %s", text)
 	}
 }
 
