@@ -17,8 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,6 +34,7 @@ import (
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -39,6 +43,8 @@ const (
 	addressInterval = 5 * time.Second
 	// kubeconfigKey is the key of a Secret with the kubeconfig of a host cluster.
 	kubeconfigKey = "kubeconfig"
+	// kubeControllers is the field manager of Kubernetes' controllers, which annotate Deployments.
+	kubeControllers = "kube-controller-manager"
 )
 
 // errNoAddress reports that the load balancer of an API server has no address yet.
@@ -266,8 +272,8 @@ func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.
 		return fmt.Errorf("the Secret %s is not of this Karmada: another control plane is or was installed here; choose another name, or delete it", key)
 	case cert.Labels[components.InstanceLabel] != "" && cert.Labels[components.InstanceLabel] != k.Name:
 		return fmt.Errorf("the Secret %s is of Karmada %s, whose objects have the same names: choose another name", key, cert.Labels[components.InstanceLabel])
-	case len(cert.Data["apiserver.crt"]) == 0 || len(cert.Data[components.Webhook+".crt"]) == 0:
-		return fmt.Errorf("the Secret %s has the certificates of another operator: take its control plane over with %q", key, "karmadactl adopt")
+	case len(cert.Data["apiserver.crt"]) == 0 || len(cert.Data["ca.key"]) == 0 || len(cert.Data[components.Webhook+".crt"]) == 0 && !credentials.Shared(cert.Data):
+		return fmt.Errorf("the Secret %s has not the certificates of a control plane: put those of an operator back, or delete it", key)
 	}
 	return nil
 }
@@ -283,11 +289,36 @@ func foreign(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, list cli
 	}
 	return meta.EachListItem(list, func(obj runtime.Object) error {
 		o, ok := obj.(client.Object)
-		if !ok || !slices.Contains(names, o.GetName()) || o.GetLabels()[components.ManagedByLabel] == components.ManagedByOperator {
+		switch {
+		case !ok || !slices.Contains(names, o.GetName()):
 			return nil
+		case o.GetLabels()[components.ManagedByLabel] == components.ManagedByOperator:
+			return takeFields(ctx, h, o)
 		}
 		return fmt.Errorf("there is a %s %s, which is not of this Karmada: choose another name, or delete it", strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), client.ObjectKeyFromObject(o))
 	})
+}
+
+// takeFields takes the fields of an object over that an operator updated which does not apply objects, as Karmada's: what is not wanted of them
+// would stay.
+func takeFields(ctx context.Context, h *host, o client.Object) error {
+	updaters := sets.New[string]()
+	for _, m := range o.GetManagedFields() {
+		switch {
+		case m.Manager == write.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply:
+			return nil
+		case m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == "" && m.Manager != kubeControllers:
+			updaters.Insert(m.Manager)
+		}
+	}
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(o, updaters, write.FieldManager)
+	if err == nil && patch != nil {
+		err = h.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch))
+	}
+	if err != nil {
+		return fmt.Errorf("taking the fields of %T %s over: %w", o, client.ObjectKeyFromObject(o), err)
+	}
+	return nil
 }
 
 // secrets reads what the Karmada refers to.

@@ -2,7 +2,9 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,9 +21,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
 	operatorv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/operator/v1alpha1"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
@@ -254,13 +260,82 @@ func TestReconcile_ForeignControlPlane(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   string
-	}{"a Deployment": {&appsv1.Deployment{ObjectMeta: meta}, "there is a Deployment test/demo-karmada-scheduler, which is not of this Karmada"}, "a Service": {&corev1.Service{ObjectMeta: meta}, "there is a Service"}, "of others": {foreign, "is not of this Karmada"}, "of another operator": {reference, "karmadactl adopt"}, "of a Karmada with the same names": {other, "is of Karmada demo-karmada"}} {
+	}{"a Deployment": {&appsv1.Deployment{ObjectMeta: meta}, "there is a Deployment test/demo-karmada-scheduler, which is not of this Karmada"}, "a Service": {&corev1.Service{ObjectMeta: meta}, "there is a Service"}, "of others": {foreign, "is not of this Karmada"}, "of another operator, without its authority": {reference, "has not the certificates of a control plane"}, "of a Karmada with the same names": {other, "is of Karmada demo-karmada"}} {
 		b := newBench(t, nil, tc.object)
 		_, _ = b.run()
 		if len(b.installed) > 0 || !strings.Contains(b.ready(), tc.want) {
 			t.Errorf("%s: %s", name, b.ready())
 		}
 	}
+}
+
+// TestReconcile_TakesOver takes a control plane of Karmada's operator over.
+func TestReconcile_TakesOver(t *testing.T) {
+	cert := secret("demo-karmada-cert", sharedCertificates(t))
+	cert.Labels = map[string]string{components.ManagedByLabel: components.ManagedByOperator, components.InstanceLabel: "demo"}
+	b := newBench(t, nil, cert)
+	if _, err := b.run(); err != nil || len(b.installed) != 1 {
+		t.Errorf("%d installations, %v", len(b.installed), err)
+	}
+}
+
+// TestTakeFields takes what another operator updated, once, and leaves what Kubernetes' controllers did, and status.
+func TestTakeFields(t *testing.T) {
+	updated := func(manager, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, APIVersion: "apps/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:paused":{}}}`)}}
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "demo-karmada-scheduler", ManagedFields: []metav1.ManagedFieldsEntry{
+		updated("karmada-operator", ""), updated(kubeControllers, ""), updated("karmada-operator", "status"),
+	}}}
+	var patches [][]byte
+	h := &host{Client: interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+		data, err := p.Data(o)
+		patches = append(patches, data)
+		return err
+	}})}
+	if err := takeFields(t.Context(), h, d); err != nil || len(patches) != 1 {
+		t.Fatalf("%q, %v", patches, err)
+	}
+	var changes []struct{ Value json.RawMessage }
+	if err := json.Unmarshal(patches[0], &changes); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(changes[0].Value, &d.ManagedFields); err != nil {
+		t.Fatal(err)
+	}
+	var managers []string
+	for _, m := range d.ManagedFields {
+		managers = append(managers, fmt.Sprint(m.Manager, " ", m.Operation, " ", m.Subresource))
+	}
+	slices.Sort(managers)
+	if diff := cmp.Diff([]string{"karmada-operator Update status", "karmadactl-init Apply ", kubeControllers + " Update "}, managers); diff != "" {
+		t.Error(diff)
+	}
+	if err := takeFields(t.Context(), h, d); err != nil || len(patches) != 1 {
+		t.Errorf("%q, %v", patches, err)
+	}
+}
+
+// sharedCertificates are those of Karmada's operator.
+func sharedCertificates(t *testing.T) map[string]string {
+	t.Helper()
+	ca, err := pki.NewCA(pki.CAConfig{CommonName: "karmada", Algorithm: pki.ECDSA}, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := pki.NewLeaf(pki.LeafConfig{CommonName: "system:admin", Organization: []string{"system:masters"}, Algorithm: pki.ECDSA}, ca, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{"apiserver.crt": "c"}
+	for name, p := range map[string]pki.Pair{"ca": ca, "karmada": pair} {
+		key, err := p.KeyPEM()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name+".crt"], out[name+".key"] = string(p.CertPEM()), string(key)
+	}
+	return out
 }
 
 // TestDefinitions downloads once, or for each pass.

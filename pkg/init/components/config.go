@@ -58,6 +58,9 @@ type Config struct {
 	SystemNamespace string
 	// Names are those of the objects in the host cluster; nil keeps the names that init gives.
 	Names Naming
+	// Selectors are the labels by which workloads that others made select their pods, which cannot be changed; a workload without an
+	// entry selects them by its name.
+	Selectors map[string]map[string]string
 	// Labels are on every object in the host cluster in place of BootstrapLabel; nil means that label.
 	Labels map[string]string
 	// Compact reports whether one workload, AllInOne, runs the roles of Karmada.
@@ -127,6 +130,8 @@ type EtcdConfig struct {
 	// StorageClass and Size are for PVC, or Claim.
 	StorageClass, Size string
 	Claim              *corev1.PersistentVolumeClaimTemplate
+	// Kept reports whether the StatefulSet that is there stays as it is: Karmada's operator made it.
+	Kept bool
 	// PodManagement of the StatefulSet that is there; it cannot be changed. Empty is
 	// Parallel, with which any number of members comes up.
 	PodManagement appsv1.PodManagementPolicyType

@@ -3,6 +3,7 @@ package components
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -258,5 +259,24 @@ func TestObjects_AreTheSameEachTime(t *testing.T) {
 		if string(a) != string(b) {
 			t.Fatal("they differ")
 		}
+	}
+}
+
+// Workloads that others made keep the labels by which they select their pods, and Services lead to the same pods.
+func TestSelectors(t *testing.T) {
+	c := sample()
+	own := map[string]string{"app.kubernetes.io/name": "server"}
+	c.Selectors = map[string]map[string]string{AggregatedAPIServer: own, Etcd: own}
+	d := AggregatedDeployment(c)
+	if !maps.Equal(d.Spec.Selector.MatchLabels, own) || d.Spec.Template.Labels["app.kubernetes.io/name"] != "server" || d.Spec.Template.Labels["app"] != AggregatedAPIServer {
+		t.Errorf("%v, %v", d.Spec.Selector, d.Spec.Template.Labels)
+	}
+	for _, o := range []client.Object{AggregatedHostService(c), EtcdService(c), EtcdClientService(c)} {
+		if s := o.(*corev1.Service); !maps.Equal(s.Spec.Selector, own) {
+			t.Errorf("Service %s selects %v", s.Name, s.Spec.Selector)
+		}
+	}
+	if s := WebhookService(c).(*corev1.Service); !maps.Equal(s.Spec.Selector, map[string]string{"app": Webhook}) {
+		t.Errorf("Service %s selects %v", s.Name, s.Spec.Selector)
 	}
 }

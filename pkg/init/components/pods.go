@@ -100,6 +100,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	labels["app"] = c.Name(p.name)
 	maps.Copy(labels, c.selector(p))
 	container := corev1.Container{
 		Name: cmp.Or(p.container, p.name), Image: w.Image, ImagePullPolicy: w.PullPolicy,
@@ -302,9 +303,15 @@ func DisruptionBudget(c *Config, name string) client.Object {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: c.meta(name, AppDefaults), Spec: spec}
 }
 
-func (c *Config) selector(p pod) map[string]string {
-	out := map[string]string{"app": c.Name(p.name)}
-	maps.Copy(out, p.labels)
+func (c *Config) selector(p pod) map[string]string { return c.selects(p.name, p.labels) }
+
+// selects returns the labels by which a workload selects its pods: its name, and more.
+func (c *Config) selects(workload string, more map[string]string) map[string]string {
+	if own := c.Selectors[workload]; own != nil {
+		return maps.Clone(own)
+	}
+	out := map[string]string{"app": c.Name(workload)}
+	maps.Copy(out, more)
 	return out
 }
 

@@ -97,7 +97,7 @@ func EtcdService(c *Config) client.Object {
 // EtcdClientService is a name for the members of the store that are ready.
 func EtcdClientService(c *Config) client.Object {
 	s := c.service(EtcdClient, servicePort("client", etcdClientPort, etcdClientPort))
-	s.Spec.Selector["app"] = c.Name(Etcd)
+	s.Spec.Selector = c.selects(Etcd, nil)
 	return s
 }
 
@@ -115,7 +115,7 @@ func APIServerService(c *Config) client.Object {
 func AggregatedHostService(c *Config) client.Object {
 	s := c.service(AggregatedAPIServer, servicePort("server", httpsPort, httpsPort))
 	if !c.Compact {
-		s.Spec.Selector["apiserver"] = "true"
+		s.Spec.Selector = c.selects(AggregatedAPIServer, map[string]string{"apiserver": "true"})
 	}
 	return s
 }
@@ -135,7 +135,7 @@ func (c *Config) service(name string, ports ...corev1.ServicePort) *corev1.Servi
 	meta.Labels["app"] = c.Name(name)
 	return &corev1.Service{
 		ObjectMeta: meta,
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": c.Name(c.Workload(name))}, Ports: ports},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: c.selects(c.Workload(name), nil), Ports: ports},
 	}
 }
 

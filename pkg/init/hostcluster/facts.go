@@ -92,6 +92,40 @@ func (f *Facts) Scaled(workload string) (replicas int32, scaled bool) {
 	})
 }
 
+// Selectors returns the labels by which workloads of the operator select their pods, if they were made by another operator than that of
+// this project; nil if there are none.
+func (f *Facts) Selectors(c *config.Configuration) map[string]map[string]string {
+	var out map[string]map[string]string
+	for _, part := range c.AllParts() {
+		name := f.names.Name(part.Name)
+		meta, selector := metav1.ObjectMeta{}, (*metav1.LabelSelector)(nil)
+		if i := slices.IndexFunc(f.Deployments, func(d appsv1.Deployment) bool { return d.Name == name }); i >= 0 {
+			meta, selector = f.Deployments[i].ObjectMeta, f.Deployments[i].Spec.Selector
+		} else if part.Name == components.Etcd && f.Etcd != nil {
+			meta, selector = f.Etcd.ObjectMeta, f.Etcd.Spec.Selector
+		}
+		operated := meta.Labels[components.ManagedByLabel] == components.ManagedByOperator && c.Labels[components.ManagedByLabel] == components.ManagedByOperator
+		if !operated || selector == nil || selector.MatchLabels["app"] == name {
+			continue
+		}
+		if out == nil {
+			out = map[string]map[string]string{}
+		}
+		out[part.Name] = selector.MatchLabels
+	}
+	return out
+}
+
+// FormerEtcd reports whether etcd is one of Karmada's operator, whose members do not speak TLS to each other. It stays as it is: another
+// command would make it lose its data, or its members each other.
+func (f *Facts) FormerEtcd() bool {
+	return f.Etcd != nil && f.Etcd.Spec.Replicas != nil && slices.ContainsFunc(f.Etcd.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(slices.Concat(c.Command, c.Args), func(arg string) bool {
+			return strings.Contains(arg, "initial-cluster=") && strings.Contains(arg, "=http://")
+		})
+	})
+}
+
 // Selects reports whether a Service of the same name is there, and leads to other pods.
 func (f *Facts) Selects(wanted *corev1.Service) bool {
 	return slices.ContainsFunc(f.Services, func(s corev1.Service) bool {

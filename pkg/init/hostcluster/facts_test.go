@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -197,4 +198,36 @@ func (g groups) ServerGroups() (*metav1.APIGroupList, error) {
 		out.Groups = append(out.Groups, metav1.APIGroup{Name: name})
 	}
 	return out, nil
+}
+
+// What Karmada's operator made keeps its labels and its etcd; what the operator of this project made has none to keep.
+func TestFacts_Former(t *testing.T) {
+	operated := map[string]string{components.ManagedByLabel: components.ManagedByOperator}
+	of := func(labels, selector map[string]string) appsv1.Deployment {
+		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: components.Scheduler, Labels: labels}, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}}}
+	}
+	named, other := map[string]string{"app": components.Scheduler}, map[string]string{"app.kubernetes.io/name": "scheduler"}
+	for name, tc := range map[string]struct {
+		deployment appsv1.Deployment
+		labels     map[string]string
+		want       map[string]map[string]string
+	}{
+		"of Karmada's operator": {of(operated, other), operated, map[string]map[string]string{components.Scheduler: other}},
+		"of the operator":       {of(operated, named), operated, nil},
+		"of others":             {of(nil, other), operated, nil},
+		"init":                  {of(operated, other), nil, nil},
+	} {
+		c := config.New()
+		c.Labels = tc.labels
+		if diff := cmp.Diff(tc.want, (&Facts{Deployments: []appsv1.Deployment{tc.deployment}}).Selectors(&c)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for argument, want := range map[string]bool{"--initial-cluster=a=http://a:2380": true, "--initial-cluster=a=https://a:2380": false, "--listen-metrics-urls=http://a": false} {
+		etcd := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1))}}
+		etcd.Spec.Template.Spec.Containers = []corev1.Container{{Command: []string{"etcd", argument}}}
+		if got := (&Facts{Etcd: etcd}).FormerEtcd(); got != want {
+			t.Errorf("%s: %t", argument, got)
+		}
+	}
 }

@@ -245,6 +245,7 @@ func ComponentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credenti
 			cfg.Etcd.ContentHash = f.Etcd.Spec.Template.Annotations[components.ContentHashAnnotation]
 		}
 	}
+	cfg.Selectors = f.Selectors(r)
 	if len(cfg.Etcd.NodeSelector) == 0 {
 		cfg.Etcd.NodeSelector = map[string]string{components.EtcdNodeLabel: ""}
 	}
@@ -257,6 +258,11 @@ func ComponentsConfig(r *config.Configuration, f *hostcluster.Facts, c *credenti
 			w.Replicas = n
 		}
 		cfg.Workloads[part.Name] = w
+	}
+	if f.FormerEtcd() {
+		w := cfg.Workloads[components.Etcd]
+		w.Replicas, cfg.Etcd.Kept = *f.Etcd.Spec.Replicas, true
+		cfg.Workloads[components.Etcd] = w
 	}
 	return cfg
 }

@@ -228,11 +228,14 @@ func rbacObjects(in *Inputs) ([]client.Object, error) {
 }
 
 func etcdObjects(in *Inputs) ([]client.Object, error) {
-	set, err := components.EtcdStatefulSet(in.Config)
-	if err != nil {
-		return nil, err
+	out := []client.Object{components.EtcdService(in.Config)}
+	if !in.Etcd.Kept {
+		set, err := components.EtcdStatefulSet(in.Config)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, set)
 	}
-	out := []client.Object{components.EtcdService(in.Config), set}
 	if in.Names != nil {
 		out = append(out, components.EtcdClientService(in.Config))
 	}
