@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,9 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 		return fail(err)
 	}
 	missing := apierrors.IsNotFound(err)
+	if before.Object["type"] == string(corev1.SecretTypeTLS) && desired.Object["type"] == string(corev1.SecretTypeOpaque) {
+		delete(desired.Object, "type") // others made the Secret, and its type cannot be changed
+	}
 	if !missing && (a.Keep != nil && a.Keep(before) || includes(before.Object, desired.Object)) {
 		change.Action = Unchanged
 		return change, nil

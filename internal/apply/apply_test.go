@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -108,6 +110,28 @@ func TestApplier_KeepsWhatAnotherCreated(t *testing.T) {
 		}
 		if got.Data["data"] != want.data || changes[i].Action != want.action {
 			t.Errorf("%s: %q, %q, want %q, %q", want.name, got.Data["data"], changes[i].Action, want.data, want.action)
+		}
+	}
+}
+
+// The type of a Secret that others made for a pair cannot be changed.
+func TestApply_KeepsTheTypeOfASecretForAPair(t *testing.T) {
+	for have, want := range map[corev1.SecretType]corev1.SecretType{corev1.SecretTypeTLS: "", corev1.SecretTypeOpaque: corev1.SecretTypeOpaque, corev1.SecretTypeServiceAccountToken: corev1.SecretTypeOpaque} {
+		was := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}, Type: have, Data: map[string][]byte{"a": []byte("b")}}
+		var sent any
+		c := interceptor.NewClient(fake.NewClientBuilder().WithObjects(was).Build(), interceptor.Funcs{Apply: func(_ context.Context, _ client.WithWatch, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			data, err := json.Marshal(o)
+			content := map[string]any{}
+			err = errors.Join(err, json.Unmarshal(data, &content))
+			sent = content["type"]
+			return err
+		}})
+		wanted := &corev1.Secret{ObjectMeta: was.ObjectMeta, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"a": []byte("c")}}
+		if _, err := (&Applier{Client: c, Manager: "m"}).Apply(t.Context(), wanted); err != nil {
+			t.Fatal(err)
+		}
+		if text, _ := sent.(string); text != string(want) {
+			t.Errorf("%s: type %q is sent, want %q", have, text, want)
 		}
 	}
 }

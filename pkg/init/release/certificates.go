@@ -298,7 +298,6 @@ func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object,
 	})
 	for i, o := range objects {
 		secret := o.(*corev1.Secret)
-		secret.Type = "" // the chart chose it, and it is immutable
 		if credentials.Shared(creds.Data) {
 			// Some are in the manifest of the release of Karmada's chart, and would be deleted with it.
 			secret.Annotations = map[string]string{resourcePolicy: "keep"}
