@@ -253,12 +253,12 @@ func (f *file) template(text string) (body, command string) {
 	// A workload that is there keeps its labels.
 	text = selector.ReplaceAllStringFunc(text, func(found string) string {
 		m := selector.FindStringSubmatch(found)
-		labels := ""
+		var labels strings.Builder
 		for line := range strings.Lines(m[2]) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			labels += fmt.Sprintf(" %q %s", key, name(strings.Trim(value, `"`)))
+			fmt.Fprintf(&labels, " %q %s", key, name(strings.Trim(value, `"`)))
 		}
-		return fmt.Sprintf("%s%s{{- include \"karmada.selector\" (list .%s) | nindent %d }}\n", m[1], m[3], labels, len(m[3]))
+		return fmt.Sprintf("%s%s{{- include \"karmada.selector\" (list .%s) | nindent %d }}\n", m[1], m[3], labels.String(), len(m[3]))
 	})
 	text = marked.ReplaceAllString(text, "$1'$2'")
 	text = marks.ReplaceAllStringFunc(text, func(mark string) string { return expressions[mark] })

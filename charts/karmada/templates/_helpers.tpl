@@ -237,7 +237,15 @@ resources: {}
 {{- $root := index . 0 -}}
 {{- $i := (include "karmada.component" . | fromJson).image -}}
 {{- $registry := $root.Values.global.imageRegistry | default $i.registry -}}
-{{- with $registry }}{{ . }}/{{ end -}}{{- $i.repository }}:{{ $i.tag | default (include "karmada.version" $root) -}}
+{{- $image := printf "%s%s:%s" (ternary (printf "%s/" $registry) "" (not (empty $registry))) $i.repository ($i.tag | default (include "karmada.version" $root)) -}}
+{{- if and $i.tag (eq $root.Values.installMode "host") (ne $i.tag $root.Values.karmadaImageVersion) (not (has (index . 1) (list "apiServer" "kubeControllerManager" "etcd"))) -}}
+{{- range $name, $live := $root.Live -}}
+{{- if and (eq $image (first $live.spec.template.spec.containers).image) (not (dig "annotations" "karmada.io/certificates" "" $live.spec.template.metadata)) -}}
+{{- fail (printf "%s.image: %s is what %s of Karmada's chart has: take its image out of the values" (index $ 1) $image $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $image -}}
 {{- end -}}
 
 {{- define "karmada.pullPolicy" -}}

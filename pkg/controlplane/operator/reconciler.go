@@ -170,6 +170,9 @@ func (r *reconciler) converge(ctx context.Context, k *operatorv1alpha1.Karmada) 
 		return found, err
 	}
 	c := configurationOf(k, g)
+	if err := takeWorkloads(ctx, h, k, c); err != nil {
+		return found, err
+	}
 	crds, err := r.definitions(ctx, k, c)
 	if err != nil {
 		return found, err
@@ -255,15 +258,18 @@ func remoteConfig(kubeconfig []byte) (*rest.Config, error) {
 
 // takeOver returns an error if objects with the names of the control plane are there which are not of the Karmada.
 func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.Karmada) error {
-	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}} {
-		if err := foreign(ctx, h, k, list); err != nil {
-			return err
+	err := eachOf(ctx, h, k, func(o client.Object) error {
+		if o.GetLabels()[components.ManagedByLabel] == components.ManagedByOperator {
+			return nil
 		}
+		return fmt.Errorf("there is a %s %s, which is not of this Karmada: choose another name, or delete it", strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), client.ObjectKeyFromObject(o))
+	})
+	if err != nil {
+		return err
 	}
 	cert := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: k.Namespace, Name: namesOf(k)(components.CertSecret)}
-	err := h.Get(ctx, key, cert)
-	switch {
+	switch err := h.Get(ctx, key, cert); {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
@@ -278,25 +284,60 @@ func (r *reconciler) takeOver(ctx context.Context, h *host, k *operatorv1alpha1.
 	return nil
 }
 
-// foreign returns an error if there is an object with the name of a workload of the control plane that no operator manages.
-func foreign(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, list client.ObjectList) error {
-	if err := h.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
-		return fmt.Errorf("looking for objects of others: %w", err)
-	}
+// eachOf calls a function with each workload and Service that has a name of the control plane.
+func eachOf(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, do func(client.Object) error) error {
 	var names []string
 	for _, workload := range append(components.WorkloadNames(), components.EtcdClient, components.Descheduler, components.MetricsAdapter, components.Search) {
 		names = append(names, namesOf(k)(workload))
 	}
-	return meta.EachListItem(list, func(obj runtime.Object) error {
-		o, ok := obj.(client.Object)
-		switch {
-		case !ok || !slices.Contains(names, o.GetName()):
-			return nil
-		case o.GetLabels()[components.ManagedByLabel] == components.ManagedByOperator:
-			return takeFields(ctx, h, o)
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &corev1.ServiceList{}} {
+		if err := h.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
+			return fmt.Errorf("looking for objects of others: %w", err)
 		}
-		return fmt.Errorf("there is a %s %s, which is not of this Karmada: choose another name, or delete it", strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1."), client.ObjectKeyFromObject(o))
+		err := meta.EachListItem(list, func(obj runtime.Object) error {
+			if o, ok := obj.(client.Object); ok && slices.Contains(names, o.GetName()) {
+				return do(o)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeWorkloads takes the workloads and Services of Karmada's operator over, if the Karmada has other images for its roles.
+func takeWorkloads(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, c *config.Configuration) error {
+	wanted := map[string]string{}
+	for _, part := range c.AllParts() {
+		if !components.OfKubernetes(part.Name) && part.Name != components.Etcd {
+			wanted[c.Names(part.Name)] = c.ImageOf(part)
+		}
+	}
+	var former []client.Object
+	err := eachOf(ctx, h, k, func(o client.Object) error {
+		if slices.ContainsFunc(o.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+			return m.Manager == write.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply
+		}) {
+			return nil
+		}
+		former = append(former, o)
+		d, ok := o.(*appsv1.Deployment)
+		if ok && len(d.Spec.Template.Spec.Containers) > 0 && d.Spec.Template.Spec.Containers[0].Image == wanted[d.Name] && tagOf(wanted[d.Name]) != version.Get().Release() {
+			return fmt.Errorf("the Karmada has the image %s for %s, which is that of Karmada's operator: remove imageRepository and imageTag of this component from spec.components", wanted[d.Name], d.Name)
+		}
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	for _, o := range former {
+		if err := takeFields(ctx, h, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // takeFields takes the fields of an object over that an operator updated which does not apply objects, as Karmada's: what is not wanted of them
@@ -304,10 +345,7 @@ func foreign(ctx context.Context, h *host, k *operatorv1alpha1.Karmada, list cli
 func takeFields(ctx context.Context, h *host, o client.Object) error {
 	updaters := sets.New[string]()
 	for _, m := range o.GetManagedFields() {
-		switch {
-		case m.Manager == write.FieldManager && m.Operation == metav1.ManagedFieldsOperationApply:
-			return nil
-		case m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == "" && m.Manager != kubeControllers:
+		if m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == "" && m.Manager != kubeControllers {
 			updaters.Insert(m.Manager)
 		}
 	}

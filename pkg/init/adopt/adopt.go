@@ -276,6 +276,11 @@ func (a *Adoption) replace(ctx context.Context, c *Component) (string, error) {
 		}
 		text = c.Version + " -> " + c.Target
 	}
-	err := a.tracker.Wait(ctx, c.Name, a.Timeout, func(what string) { a.Progress.Waiting(c.Name, what) })
-	return text, a.tracker.Explain(ctx, err, "--timeout", a.Timeout, c.Name)
+	return text, a.await(ctx, c.Name)
+}
+
+// await returns when a workload is ready.
+func (a *Adoption) await(ctx context.Context, name string) error {
+	err := a.tracker.Wait(ctx, name, a.Timeout, func(what string) { a.Progress.Waiting(name, what) })
+	return a.tracker.Explain(ctx, err, "--timeout", a.Timeout, name)
 }

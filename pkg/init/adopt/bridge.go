@@ -33,37 +33,15 @@ func (a *Adoption) bridge(ctx context.Context) (string, error) {
 	if err := a.host.Create(ctx, second); err != nil && !apierrors.IsAlreadyExists(err) {
 		return "", fmt.Errorf("starting a second API server: %w", err)
 	}
-	wait := func(name string) error {
-		err := a.tracker.Wait(ctx, name, a.Timeout, func(what string) { a.Progress.Waiting(name, what) })
-		return a.tracker.Explain(ctx, err, "--timeout", a.Timeout, name)
-	}
-	if err := wait(second.Name); err != nil {
+	if err := a.await(ctx, second.Name); err != nil {
 		return "", err
 	}
 	services, err := a.servicesOf(ctx, d)
+	if err == nil {
+		err = a.restart(ctx, d, services)
+	}
 	if err != nil {
 		return "", err
-	}
-	if requiresApart(&d.Spec.Template.Spec) {
-		if err := a.lead(ctx, d, services); err != nil {
-			return "", err
-		}
-		d.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
-		d.Spec.Replicas = ptr.To[int32](0) // whatever its strategy is
-		if err := a.host.Update(ctx, d); err != nil {
-			return "", fmt.Errorf("stopping %s: %w", d.Name, err)
-		}
-	}
-	if err := wait(d.Name); err != nil {
-		return "", err
-	}
-	if *d.Spec.Replicas == 0 {
-		if err := a.host.Patch(ctx, d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
-			return "", fmt.Errorf("starting %s: %w", d.Name, err)
-		}
-		if err := wait(d.Name); err != nil {
-			return "", err
-		}
 	}
 	for i := range services {
 		if err := a.give(ctx, &services[i], nil); err != nil {
@@ -74,6 +52,27 @@ func (a *Adoption) bridge(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("stopping the second API server: %w", err)
 	}
 	return d.Name + " no longer requires a node of its own", nil
+}
+
+// restart has Services lead to the second API server, and starts the first one anew without its anti-affinity, whatever its strategy is.
+func (a *Adoption) restart(ctx context.Context, d *appsv1.Deployment, services []corev1.Service) error {
+	if requiresApart(&d.Spec.Template.Spec) {
+		if err := a.lead(ctx, d, services); err != nil {
+			return err
+		}
+		d.Spec.Template.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = nil
+		d.Spec.Replicas = ptr.To[int32](0)
+		if err := a.host.Update(ctx, d); err != nil {
+			return fmt.Errorf("stopping %s: %w", d.Name, err)
+		}
+	}
+	if err := a.await(ctx, d.Name); err != nil || *d.Spec.Replicas > 0 {
+		return err
+	}
+	if err := a.host.Patch(ctx, d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":1}}`))); err != nil {
+		return fmt.Errorf("starting %s: %w", d.Name, err)
+	}
+	return a.await(ctx, d.Name)
 }
 
 // aloneAPIServer returns the Deployment of the API server if it has one replica and requires a node of its own, or was changed by a bridge

@@ -171,8 +171,7 @@ func (a *Adoption) restore(ctx context.Context, was *appsv1.Deployment) error {
 	if err := a.host.Update(ctx, d); err != nil {
 		return err
 	}
-	err := a.tracker.Wait(ctx, d.Name, a.Timeout, func(what string) { a.Progress.Waiting(d.Name, what) })
-	return a.tracker.Explain(ctx, err, "--timeout", a.Timeout, d.Name)
+	return a.await(ctx, d.Name)
 }
 
 func (r *record) restoreWebhooks(ctx context.Context, plane client.Client) error {

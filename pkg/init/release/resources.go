@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,11 +76,13 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, to io.Writer,
 func (s *Resources) continueFormer(ctx context.Context, cp client.Client) error {
 	m := &corev1.ConfigMap{}
 	err := cp.Get(ctx, client.ObjectKey{Namespace: s.SystemNamespace, Name: names.VersionConfigMap}, m)
-	if client.IgnoreNotFound(err) != nil {
+	switch {
+	case apierrors.IsNotFound(err): // it is new
+		return nil
+	case err != nil:
 		return fmt.Errorf("reading the version of the control plane: %w", err)
-	}
-	if err != nil || m.Data[names.SettingsKey] != "" {
-		return nil // it is new, or of this chart
+	case m.Data[names.SettingsKey] != "": // it is of this chart
+		return nil
 	}
 	return adopt.RenamePurgeModes(ctx, cp)
 }

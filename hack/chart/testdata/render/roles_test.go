@@ -173,10 +173,13 @@ func continuesFormer(t *testing.T, host *testenv.Cluster, admin client.Client) {
 	}
 	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Affinity: apart, Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
+	scheduler := *pod.DeepCopy()
+	scheduler.Spec.Containers[0].Image = "old.example/karmada/karmada-scheduler:v1.18.0"
 	etcd := &appsv1.StatefulSet{ObjectMeta: of("former", "etcd"), Spec: appsv1.StatefulSetSpec{ServiceName: "etcd", Selector: selector, Template: pod}}
 	for _, o := range []client.Object{
 		etcd, &appsv1.Deployment{ObjectMeta: of("former", "former-apiserver"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pod}},
-		&appsv1.Deployment{ObjectMeta: of("another", "former-scheduler"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pod}},
+		&appsv1.Deployment{ObjectMeta: of("former", "former-scheduler"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: scheduler}},
+		&appsv1.Deployment{ObjectMeta: of("another", "former-webhook"), Spec: appsv1.DeploymentSpec{Selector: selector, Template: pod}},
 	} {
 		if err := admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -186,7 +189,7 @@ func continuesFormer(t *testing.T, host *testenv.Cluster, admin client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, other := object{"app": "karmada-apiserver", "part": "server"}, object{"app": "former-scheduler"}
+	kept, other := object{"app": "karmada-apiserver", "part": "server"}, object{"app": "former-webhook"}
 	for _, tc := range []struct {
 		key  string
 		want any
@@ -196,7 +199,7 @@ func continuesFormer(t *testing.T, host *testenv.Cluster, admin client.Client) {
 		{"Deployment/former-apiserver", kept, []string{"spec", "template", "metadata", "labels"}},
 		{"Deployment/former-apiserver", float64(1), []string{"spec", "strategy", "rollingUpdate", "maxUnavailable"}},
 		{"Service/former-apiserver", kept, []string{"spec", "selector"}},
-		{"Deployment/former-scheduler", other, []string{"spec", "selector", "matchLabels"}},
+		{"Deployment/former-webhook", other, []string{"spec", "selector", "matchLabels"}},
 		{"StatefulSet/etcd", kept, []string{"spec", "selector", "matchLabels"}},
 		{"StatefulSet/etcd", "etcd", []string{"spec", "serviceName"}},
 		{"Service/etcd", kept, []string{"spec", "selector"}},
@@ -210,6 +213,10 @@ func continuesFormer(t *testing.T, host *testenv.Cluster, admin client.Client) {
 	containers, _, _ := unstructured.NestedSlice(objects["StatefulSet/etcd"], "spec", "template", "spec", "containers")
 	if len(containers) != 1 || containers[0].(object)["image"] != "a" {
 		t.Errorf("etcd is changed to %v", containers)
+	}
+	_, err = renderBy(engine.New(host.Config), "former", "{scheduler: {image: {registry: old.example, tag: v1.18.0}}}", true)
+	if want := "scheduler.image: old.example/karmada/karmada-scheduler:v1.18.0 is what former-scheduler of Karmada's chart has"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("an image of Karmada's: got %v, want %q", err, want)
 	}
 	if text := fmt.Sprint(objects["Deployment/former-apiserver"]); !strings.Contains(text, "--etcd-servers=https://etcd-client.team.svc.cluster.local:2379") {
 		t.Errorf("the API server stores elsewhere: %s", text)
