@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -49,7 +48,7 @@ func publicServer(t *testing.T, status int, change func(cm *corev1.ConfigMap, ca
 			return
 		}
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		objects, err := registration.Bootstrap(server.URL, ca, []string{names.ComponentUser("scheduler")})
+		objects, err := registration.Bootstrap(server.URL, ca)
 		if err != nil {
 			t.Error(err)
 			return
@@ -102,7 +101,7 @@ func TestDiscover_SeveralAuthorities(t *testing.T) {
 		t.Fatal(err)
 	}
 	endpoint, pins := publicServer(t, 0, func(cm *corev1.ConfigMap, ca []byte) {
-		objects, err := registration.Bootstrap("https://control-plane", slices.Concat(next.CertPEM(), ca), nil)
+		objects, err := registration.Bootstrap("https://control-plane", slices.Concat(next.CertPEM(), ca))
 		if err != nil {
 			t.Error(err)
 			return

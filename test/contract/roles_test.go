@@ -53,7 +53,7 @@ func powersOf(rules []rbacv1.PolicyRule) []string {
 // TestRoles_PowersAreThoseOfTheDocument compares what the roles that installers and agents make could be used for with the
 // table in docs/security.md.
 func TestRoles_PowersAreThoseOfTheDocument(t *testing.T) {
-	bootstrap, err := registration.Bootstrap("https://server", nil, components.Users())
+	bootstrap, err := registration.Bootstrap("https://server", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,9 @@ func TestAdopt(t *testing.T) {
 	}
 	s.does(t, plane+"get crd propagationpolicies.policy.karmada.io -o json | sed 's/\"Directly\"/\"Immediately\"/; s/\"Gracefully\"/\"Graciously\"/' | "+plane+"replace -f -")
 	s.does(t, "kubectl config view --kubeconfig "+kubeconfig+" --context host --minify --flatten | sed 's#server: .*#server: https://"+address(t, "host")+":6443#' > member.config")
+	// Karmada has no such policy.
+	const policy = "validatingadmissionpolicy,validatingadmissionpolicybinding agents.karmada.io"
+	s.does(t, plane+"delete "+policy)
 	s.does(t, "karmadactl join adopted --kubeconfig adopted/karmada-apiserver.config --cluster-kubeconfig member.config")
 	s.does(t, plane+"create namespace shop && "+plane+"-n shop create deployment web --image nginx:1.19.0 --replicas 2")
 	s.file(t, "shop.yaml", "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}], placement: {clusterAffinity: {clusterNames: [adopted]}}}\n")
@@ -72,7 +75,7 @@ func TestAdopt(t *testing.T) {
 	if after := untouched(); after != before {
 		t.Errorf("it changed\n%s\nto\n%s", before, after)
 	}
-	s.does(t, plane+"get crd propagationpolicies.policy.karmada.io -o json | grep -q Directly")
+	s.does(t, plane+"get crd propagationpolicies.policy.karmada.io -o json | grep -q Directly && "+plane+"get "+policy)
 	s.does(t, plane+"-n shop scale deployment web --replicas 3")
 	s.prints(t, plane+"-n shop get deployment web", row{"READY": "3/3"})
 	s.does(t, adopt+"--dry-run --image docker.io/karmada/karmada:"+version[1], "stays")
@@ -85,6 +88,7 @@ func TestAdopt(t *testing.T) {
 	if after := untouched(); after != before {
 		t.Errorf("going back changed\n%s\nto\n%s", before, after)
 	}
+	s.says(t, plane+"get "+policy, "NotFound")
 	s.says(t, adopt+"--finish", "not all components are adopted")
 	s.does(t, adopt+"--force --image docker.io/karmada/karmada:"+version[1], "The control plane is adopted")
 	s.does(t, adopt+"--finish --image docker.io/karmada/karmada:"+version[1], "there is no way back")

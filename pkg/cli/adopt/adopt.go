@@ -46,6 +46,8 @@ const (
 		{{.Name}} adopt --finish`
 
 	defaultTimeout = 2 * time.Minute
+	// maxAgents is how many agents a plan prints.
+	maxAgents = 20
 )
 
 type flags struct {
@@ -195,11 +197,18 @@ func print(out io.Writer, p *adopt.Plan) error {
 			fmt.Fprintf(&text, "Note: %s: %s\n", p.Components[i].Name, note)
 		}
 	}
-	fmt.Fprintf(&text, "\nStay as they are: %s; the agents of %d clusters; every Work, binding and object of members", strings.Join(p.Kept, ", "), p.PullClusters)
+	fmt.Fprintf(&text, "\nStay as they are: %s; agents; every Work, binding and object of members", strings.Join(p.Kept, ", "))
 	if n := len(p.Purges); n > 0 {
 		fmt.Fprintf(&text, ", but %d policies and bindings whose purge modes get their present names", n)
 	}
 	text.WriteString(".\n")
+	for i, agent := range p.Agents {
+		if i == maxAgents {
+			fmt.Fprintf(&text, "...and the agents of %d more clusters: see -o yaml\n", len(p.Agents)-maxAgents)
+			break
+		}
+		fmt.Fprintf(&text, "Rights of the agent of %s: %s.\n", agent.Cluster, agent.Rights)
+	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }

@@ -13,7 +13,7 @@ import (
 
 func TestPrint(t *testing.T) {
 	p := &adopt.Plan{
-		Namespace: "karmada-system", Installer: adopt.ByInit, Version: "v1.18.0", PullClusters: 2, Kept: []string{"karmada-apiserver", "etcd"}, Purges: []string{"PropagationPolicy ns/a"},
+		Namespace: "karmada-system", Installer: adopt.ByInit, Version: "v1.18.0", Agents: []adopt.Agent{{Cluster: "member2", Rights: adopt.RightsOfRegistration}, {Cluster: "member3", Rights: adopt.RightsUnknown}}, Kept: []string{"karmada-apiserver", "etcd"}, Purges: []string{"PropagationPolicy ns/a"},
 		Components: []adopt.Component{
 			{Name: "karmada-webhook", Image: "docker.io/karmada/karmada-webhook:v1.18.0", Target: "ours.example/karmada-webhook:v9", Notes: []string{"without --client-ca-file it answers every client"}},
 			{Name: "karmada-scheduler", Image: "ours.example/karmada-scheduler:v9", Target: "ours.example/karmada-scheduler:v9"},

@@ -14,6 +14,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -24,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
@@ -133,14 +136,8 @@ func (a *Adoption) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters := &clusterv1alpha1.ClusterList{}
-	if err := a.plane.List(ctx, clusters); err != nil {
-		return nil, fmt.Errorf("listing the clusters of the control plane: %w", err)
-	}
-	for i := range clusters.Items {
-		if clusters.Items[i].Spec.SyncMode == clusterv1alpha1.Pull {
-			p.PullClusters++
-		}
+	if p.Agents, err = agents(ctx, a.plane); err != nil {
+		return nil, err
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "*", Resource: "*", Verb: "*"}}}
 	if err := a.plane.Create(ctx, review); err != nil {
@@ -151,6 +148,28 @@ func (a *Adoption) Plan(ctx context.Context) (*Plan, error) {
 	}
 	p.Purges, err = renamePurgeModes(ctx, a.plane, purgingKinds(), current(), true)
 	return p, err
+}
+
+// agents returns those of the clusters in Pull mode of a control plane.
+func agents(ctx context.Context, plane client.Client) ([]Agent, error) {
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := plane.List(ctx, clusters); err != nil {
+		return nil, fmt.Errorf("listing the clusters of the control plane: %w", err)
+	}
+	var out []Agent
+	for i := range clusters.Items {
+		if clusters.Items[i].Spec.SyncMode != clusterv1alpha1.Pull {
+			continue
+		}
+		agent := Agent{Cluster: clusters.Items[i].Name, Rights: RightsOfRegistration}
+		if err := plane.Get(ctx, client.ObjectKey{Name: names.AgentRole(agent.Cluster)}, &rbacv1.ClusterRoleBinding{}); apierrors.IsNotFound(err) {
+			agent.Rights = RightsUnknown
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the rights of the agent of cluster %s: %w", agent.Cluster, err)
+		}
+		out = append(out, agent)
+	}
+	return out, nil
 }
 
 // Run takes the control plane over. It can be run again after it was interrupted. With prepare, it does what comes before the images.

@@ -23,10 +23,12 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/testenv/memory"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const namespace = "karmada-system"
@@ -216,6 +218,18 @@ func plane(t *testing.T) *memory.Env {
 	return memory.New(t, append(objects, policy("Directly"))...)
 }
 
+func TestAgents(t *testing.T) {
+	var objects []client.Object
+	for name, mode := range map[string]clusterv1alpha1.ClusterSyncMode{"pushed": clusterv1alpha1.Push, "registered": clusterv1alpha1.Pull, "by-hand": clusterv1alpha1.Pull} {
+		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: mode}})
+	}
+	m := memory.New(t, append(objects, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "system:karmada:registered:agent"}})...)
+	got, err := agents(t.Context(), m.Client)
+	if diff := cmp.Diff([]Agent{{"by-hand", RightsUnknown}, {"registered", RightsOfRegistration}}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
 // TestRollback replaces what was changed, keeps what others set, and is possible until the end.
 func TestRollback(t *testing.T) {
 	host, plane := memory.New(t, installed("v1.18.0")...), plane(t)
@@ -248,8 +262,19 @@ func TestRollback(t *testing.T) {
 	}
 	memory.Change(plane, memory.Key("", "propagationpolicies.policy.karmada.io"), func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Scope = "Cluster" })
 	memory.Change(plane, memory.Key("", "validating-config"), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil })
+	limits := registration.Limits(nil)
+	for _, o := range limits {
+		if err := plane.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := a.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	for _, o := range limits {
+		if err := plane.Stored.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s: %v", o, o.GetName(), err)
+		}
 	}
 	d := memory.Get[*appsv1.Deployment](host, key)
 	if d.Spec.Template.Spec.Containers[0].Image != "docker.io/karmada/karmada-scheduler:v1.18.0" || *d.Spec.Replicas != 3 {
@@ -271,8 +296,12 @@ func TestFinish(t *testing.T) {
 		c := &d.Spec.Template.Spec.Containers[0]
 		c.Image = images(programOf(&d.Spec.Template.Spec, 0))
 	})
-	host := memory.New(t, adopted...)
-	a := newAdoption(t, host, plane(t))
+	host, plane := memory.New(t, adopted...), plane(t)
+	generator := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: generatorRole}}
+	if err := plane.Client.Create(t.Context(), generator); err != nil {
+		t.Fatal(err)
+	}
+	a := newAdoption(t, host, plane)
 	if err := a.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret karmada-adoption") {
 		t.Errorf("%v", err)
 	}
@@ -284,6 +313,9 @@ func TestFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := host.Stored.Get(t.Context(), memory.Key(namespace, recordSecret), &corev1.Secret{}); !apierrors.IsNotFound(err) {
+		t.Errorf("%v", err)
+	}
+	if err := plane.Stored.Get(t.Context(), client.ObjectKeyFromObject(generator), generator); !apierrors.IsNotFound(err) {
 		t.Errorf("%v", err)
 	}
 	if err := a.Rollback(t.Context()); err == nil {

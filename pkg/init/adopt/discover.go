@@ -82,13 +82,31 @@ type Plan struct {
 	Components []Component `json:"components"`
 	// Kept are the workloads that stay as they are.
 	Kept []string `json:"kept,omitempty"`
-	// PullClusters is the number of clusters whose agents stay as they are.
-	PullClusters int `json:"pullClusters"`
+	// Agents are those of clusters in Pull mode, which stay as they are.
+	Agents []Agent `json:"agents,omitempty"`
 	// Purges are the objects whose purge modes get their names of v1.19.
 	Purges []string `json:"purges,omitempty"`
 	// Refusals are why it cannot be done; empty if it can.
 	Refusals []string `json:"refusals,omitempty"`
 }
+
+// Agent is that of a cluster in Pull mode.
+type Agent struct {
+	Cluster string `json:"cluster"`
+	// Rights are those that it has afterwards.
+	Rights Rights `json:"rights"`
+}
+
+// Rights are those of an agent.
+type Rights string
+
+// The rights of agents.
+const (
+	// RightsOfRegistration are what "register" of Karmada gave. The admission policy of agents limits them, as those of this project.
+	RightsOfRegistration Rights = "those of its registration; the admission policy agents.karmada.io refuses writes about other clusters"
+	// RightsUnknown are those of other credentials.
+	RightsUnknown Rights = "not known: its credentials are not those of a registration, perhaps an administrator's, and nothing limits them"
+)
 
 // Images returns the image that replaces that of a role.
 type Images func(role string) string

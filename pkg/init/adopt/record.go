@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -149,6 +150,12 @@ func (a *Adoption) Rollback(ctx context.Context) error {
 	if err := a.step(ctx, "webhooks", func() (string, error) { return "as before", r.restoreWebhooks(ctx, a.plane) }); err != nil {
 		return err
 	}
+	// With the admission policy of agents, the registration of Karmada cannot write the roles of an agent.
+	for _, o := range registration.Limits(nil) {
+		if err := a.plane.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the limits of agents: %w", err)
+		}
+	}
 	if err := a.step(ctx, "crds", func() (string, error) { return "as before", r.restoreCRDs(ctx, a.plane) }); err != nil {
 		return err
 	}
@@ -224,7 +231,11 @@ func (r *record) restoreCRDs(ctx context.Context, plane client.Client) error {
 	return err
 }
 
-// Finish deletes the way back, and what the hooks of Karmada's chart left.
+// generatorRole is the ClusterRole, and its binding, of the user by whom Karmada's "register" may do everything. Whoever had a bootstrap
+// token may have its certificate; here nobody needs it.
+const generatorRole = "system:karmada:agent-rbac-generator"
+
+// Finish deletes the way back, the user of Karmada's registration that may do everything, and what the hooks of its chart left.
 func (a *Adoption) Finish(ctx context.Context) error {
 	r, err := a.recorded(ctx)
 	if err != nil {
@@ -245,6 +256,12 @@ func (a *Adoption) Finish(ctx context.Context) error {
 	if release != "" {
 		if err := a.removeHooks(ctx, release); err != nil {
 			return err
+		}
+	}
+	role := metav1.ObjectMeta{Name: generatorRole}
+	for _, o := range []client.Object{&rbacv1.ClusterRoleBinding{ObjectMeta: role}, &rbacv1.ClusterRole{ObjectMeta: role}} {
+		if err := a.plane.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the rights of Karmada's registration, %s: %w", generatorRole, err)
 		}
 	}
 	return a.host.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: recordSecret}})

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -24,7 +23,7 @@ const (
 )
 
 func registrationObjects(in *Inputs) ([]client.Object, error) {
-	return registration.Bootstrap(in.Server, in.Certificates.CABundle(), components.Users())
+	return registration.Bootstrap(in.Server, in.Certificates.CABundle())
 }
 
 // offerToken stores a token in the outcome, if one is wanted.

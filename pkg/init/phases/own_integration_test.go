@@ -25,13 +25,13 @@ func TestInstallation_IsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bootstrap, err := registration.Bootstrap("https://127.0.0.1", nil, components.Users())
+	bootstrap, err := registration.Bootstrap("https://127.0.0.1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	applier := &apply.Applier{Client: cp, Manager: "test"}
 	for _, objects := range [][]client.Object{
-		components.SystemNamespaces("karmada-es-member1"), crds, components.FederationRBAC(), components.ComponentRBAC("karmada-system"), bootstrap,
+		components.SystemNamespaces("karmada-es-member1"), crds, components.FederationRBAC(), components.ComponentRBAC("karmada-system"), bootstrap, registration.Limits(components.Users()),
 		registration.AgentRBAC(registration.AgentAccess{Cluster: "member1", Namespace: "karmada-cluster"}), registration.TombstoneRBAC("member1"),
 		components.AggregatedAPI("karmada-system", "localhost", 443, nil), components.AddonServing(components.Search, "karmada-system", "localhost", 443, nil),
 		components.AddonServing(components.MetricsAdapter, "karmada-system", "localhost", 443, nil),

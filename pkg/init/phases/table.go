@@ -11,6 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // The names of the phases.
@@ -51,7 +52,7 @@ func All() []Phase {
 			host: apiServerObjects, ready: awaitAPIServer, hint: "the port is chosen with --port",
 		},
 		{Name: CRDs, Doc: "Write the APIs of the federation", Needs: []string{APIServer}, controlPlane: crdObjects, ready: awaitCRDs},
-		{Name: RBAC, Doc: "Write the roles of users and of the components", Needs: []string{APIServer}, controlPlane: rbacObjects},
+		{Name: RBAC, Doc: "Write the roles of users and of the components, and the limits of agents", Needs: []string{APIServer}, controlPlane: rbacObjects},
 		{Name: Webhooks, Doc: "Register the admission webhooks", Needs: []string{APIServer}, controlPlane: webhookConfigurations, write: writeWebhooks},
 		{
 			Name: Aggregated, Doc: "Install the aggregated API server", Needs: []string{Etcd}, Workload: components.AggregatedAPIServer,
@@ -224,7 +225,7 @@ func namespaceObjects(in *Inputs) ([]client.Object, error) {
 }
 
 func rbacObjects(in *Inputs) ([]client.Object, error) {
-	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System(), in.AllInOne()...)), nil
+	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System(), in.AllInOne()...), registration.Limits(components.Users())), nil
 }
 
 func etcdObjects(in *Inputs) ([]client.Object, error) {

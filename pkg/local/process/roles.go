@@ -228,7 +228,8 @@ func bootstrap(kubeconfig string) ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
 	}
-	return registration.Bootstrap(cfg.Host, cfg.CAData, components.Users())
+	objects, err := registration.Bootstrap(cfg.Host, cfg.CAData)
+	return append(objects, registration.Limits(components.Users())...), err
 }
 
 // args are the arguments of the process.

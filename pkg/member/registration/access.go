@@ -30,7 +30,7 @@ type AgentAccess struct {
 // AgentRBAC returns the roles and bindings of the agent of one cluster in the control
 // plane. They give access to the objects of that cluster only. The agent cannot create
 // Secrets and Leases, because a role cannot restrict the names of created objects; the
-// control plane creates AgentObjects for it. The admission policy of Bootstrap restricts
+// control plane creates AgentObjects for it. The admission policy of Limits restricts
 // the events that it may write.
 func AgentRBAC(a AgentAccess) []client.Object {
 	events := rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}

@@ -30,25 +30,28 @@ const (
 )
 
 // Bootstrap returns the objects that let clusters register in Pull mode, given the URL and
-// CA bundle of the control plane: cluster-info, the right to request agent certificates,
-// and the admission policy and flow schema of agents. users are those of the roles of the
-// control plane, whose flow schemas it returns too.
+// CA bundle of the control plane: cluster-info, and the right to request agent certificates.
 //
 // There is no shared user: the control plane creates the roles of each agent, see
 // AgentRBAC.
-func Bootstrap(server string, caBundle []byte, users []string) ([]client.Object, error) {
+func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
 	info, err := clusterInfo(server, caBundle)
 	if err != nil {
 		return nil, err
 	}
-	objects := append(info,
+	return append(info,
 		groupBinding("system:karmada:agent-bootstrap", "system:node-bootstrapper", names.BootstrapGroup),
 		approvalRole(autoapprover, "certificatesigningrequests/clusteragent"),
 		groupBinding("system:karmada:agent-autoapprove-bootstrap", autoapprover, names.BootstrapGroup),
 		approvalRole(selfautoapprover, "certificatesigningrequests/selfclusteragent"),
 		groupBinding("system:karmada:agent-autoapprove-certificate-rotation", selfautoapprover, names.AgentGroup),
-	)
-	return slices.Concat(objects, agentPolicy(), rolesFlow(users), agentFlow()), nil
+	), nil
+}
+
+// Limits returns what limits agents beyond their roles: an admission policy and flow schemas. users are those of the roles of the
+// control plane, whose flow schemas it returns too.
+func Limits(users []string) []client.Object {
+	return slices.Concat(agentPolicy(), rolesFlow(users), agentFlow())
 }
 
 // clusterInfo returns the ConfigMap with the URL and CA bundle of the control plane, which

@@ -17,12 +17,12 @@ import (
 )
 
 func TestBootstrap_HasNoSharedUser(t *testing.T) {
-	objects, err := Bootstrap("https://h:1", []byte("ca"), []string{names.ComponentUser("scheduler")})
+	objects, err := Bootstrap("https://h:1", []byte("ca"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, o := range objects {
+	for _, o := range append(objects, Limits([]string{names.ComponentUser("scheduler")})...) {
 		found = append(found, strings.TrimPrefix(fmt.Sprintf("%T ", o), "*v1.")+o.GetName())
 		if strings.Contains(o.GetName(), "rbac-generator") {
 			t.Errorf("%s would be a user that may do anything", o.GetName())
@@ -53,7 +53,7 @@ func TestBootstrap_HasNoSharedUser(t *testing.T) {
 }
 
 func TestBootstrap_DescribesTheControlPlane(t *testing.T) {
-	objects, err := Bootstrap("https://h:1", []byte("ca"), []string{names.ComponentUser("scheduler")})
+	objects, err := Bootstrap("https://h:1", []byte("ca"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,11 +159,11 @@ func (p *agentPlane) install(t *testing.T, port int, ca []byte) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		t.Fatal(err)
 	}
-	bootstrap, err := registration.Bootstrap(config.Host, config.CAData, components.Users())
+	bootstrap, err := registration.Bootstrap(config.Host, config.CAData)
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects = append(append(append(objects, crds...), components.FederationRBAC()...), bootstrap...)
+	objects = slices.Concat(objects, crds, components.FederationRBAC(), bootstrap, registration.Limits(components.Users()))
 	applier := &apply.Applier{Client: p.admin, Manager: "test"}
 	if _, err := applier.Apply(t.Context(), components.SystemNamespaces()...); err != nil {
 		t.Fatal(err)
