@@ -25,10 +25,14 @@ func TestAdopt(t *testing.T) {
 	for _, c := range referenceComponents() {
 		docker(t, "exec", node("host"), "ctr", "-n", "k8s.io", "images", "tag", "--force", "docker.io/karmada/"+c.name+":"+version[1], "docker.io/karmada/"+c.name+":"+former)
 	}
+	const formerEtcd, nextEtcd = "docker.io/former/etcd:3.6.0-0", "registry.k8s.io/etcd:3.6.8-0"
+	for _, name := range []string{formerEtcd, nextEtcd} {
+		docker(t, "exec", node("host"), "ctr", "-n", "k8s.io", "images", "tag", "--force", etcd, name)
+	}
 	at := " --kubeconfig " + kubeconfig + " --context host -n " + namespace
 	host := "kubectl" + at + " "
 	t.Cleanup(func() { s.run(host + "delete namespace " + namespace + " --wait=false") })
-	s.does(t, "karmadactl init"+at+" --karmada-data adopted --karmada-pki adopted/pki --port 31553 --etcd-storage-mode emptyDir --kube-image-tag "+kube[1]+" --etcd-image "+etcd)
+	s.does(t, "karmadactl init"+at+" --karmada-data adopted --karmada-pki adopted/pki --port 31553 --etcd-data /var/lib/adopted-etcd --kube-image-tag "+kube[1]+" --etcd-image "+formerEtcd)
 	plane := "kubectl --kubeconfig adopted/karmada-apiserver.config "
 	s.config = s.home + "/adopted/karmada-apiserver.config"
 
@@ -79,12 +83,16 @@ func TestAdopt(t *testing.T) {
 	s.does(t, plane+"-n shop scale deployment web --replicas 3")
 	s.prints(t, plane+"-n shop get deployment web", row{"READY": "3/3"})
 	s.does(t, adopt+"--dry-run --image docker.io/karmada/karmada:"+version[1], "stays")
+	image := host + "get statefulset etcd -o jsonpath='{.spec.template.spec.containers[0].image}'"
+	s.does(t, adopt+"--etcd --force --image docker.io/karmada/karmada:"+version[1], "the API does not answer while it is replaced", "3.6.0-0 -> "+nextEtcd)
+	s.does(t, image, nextEtcd)
 
 	before = untouched()
 	s.does(t, adopt+"--rollback", "as it was before")
 	for _, c := range referenceComponents() {
 		s.does(t, host+"get deployment "+c.name+" -o jsonpath='{.spec.template.spec.containers[0].image}'", c.name+":"+former)
 	}
+	s.does(t, image, formerEtcd)
 	if after := untouched(); after != before {
 		t.Errorf("going back changed\n%s\nto\n%s", before, after)
 	}

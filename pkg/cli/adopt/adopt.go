@@ -16,6 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/adopt"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
@@ -25,6 +26,8 @@ const (
 		Replace the roles of a Karmada v1.16 to v1.19 control plane in a host cluster, one at a time where they are: the
 		Deployments get other images, and keep their arguments, credentials and Secrets. The API server, Kubernetes'
 		controllers, etcd, clusters, agents, policies, bindings, Works and the objects of members stay as they are.
+
+		With --etcd, the image of etcd is replaced too, within its minor version, so that there is a way back.
 
 		--dry-run prints what would change, and changes nothing. What is changed is recorded first: --rollback goes back until
 		--finish deletes the record. An adoption that was interrupted, or failed, is continued by the same command.
@@ -54,6 +57,7 @@ type flags struct {
 	host                              env.Kubeconfig
 	namespace, registry, image        string
 	dryRun, prepare, rollback, finish bool
+	etcd                              bool
 	force                             bool
 	timeout                           time.Duration
 	output                            env.Output
@@ -75,6 +79,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.BoolVarP(&f.force, "force", "f", false, "Skip the confirmation.")
 	fs.StringVar(&f.registry, "private-image-registry", "", "Registry of the images, instead of the default one.")
 	fs.StringVar(&f.image, "image", "", "Image of all roles, instead of one for each.")
+	fs.BoolVar(&f.etcd, "etcd", false, "Replace the image of etcd too, by that of an installation by init.")
 	fs.DurationVar(&f.timeout, "timeout", f.timeout, "How long each component may take to be ready.")
 	env.AddOutputFlag(cmd, &f.output)
 	return cmd
@@ -99,6 +104,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	}
 	a := &adopt.Adoption{
 		Program: e.Name, Namespace: f.namespace, Images: f.images(), Timeout: f.timeout, Now: e.Now,
+		Etcd:     f.etcd,
 		Progress: progress.NewPrinter(e.ErrOut, e.Now, progress.Timeline),
 	}
 	if err := a.Connect(ctx, host); err != nil {
@@ -164,8 +170,11 @@ func (f *flags) images() adopt.Images {
 	c := config.New()
 	c.Images.PrivateRegistry = f.registry
 	return func(role string) string {
-		if f.image != "" {
+		if f.image != "" && role != components.Etcd {
 			return f.image
+		}
+		if role == components.Etcd {
+			return c.ImageOf(config.Part{Name: role, Component: &config.Component{}})
 		}
 		return c.ImageOf(config.Part{Name: role, Component: &config.Component{Image: config.DefaultImage(role, version.Get().Release())}})
 	}

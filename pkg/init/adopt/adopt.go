@@ -11,12 +11,10 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,6 +37,8 @@ type Adoption struct {
 	// Namespace of the control plane in the host cluster.
 	Namespace string
 	Images    Images
+	// Etcd replaces etcd too.
+	Etcd bool
 	// Timeout is how long a component may take to be ready.
 	Timeout  time.Duration
 	Progress progress.Reporter
@@ -68,7 +68,7 @@ func (a *Adoption) Connect(ctx context.Context, cfg *rest.Config) (err error) {
 		return fmt.Errorf("connecting to the host cluster: %w", err)
 	}
 	a.tracker = rollout.NewTracker(a.api, a.Namespace, a.Now, nil)
-	plan, err := discover(ctx, a.host, a.Namespace, a.Images)
+	plan, err := discover(ctx, a.host, a.Namespace, a.Images, a.Etcd)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (a *Adoption) Connect(ctx context.Context, cfg *rest.Config) (err error) {
 
 // kubeconfigOf returns the kubeconfig that a component reads, from the Secret that it mounts.
 func (a *Adoption) kubeconfigOf(ctx context.Context, c *Component) ([]byte, error) {
-	pod := &c.deployment.Spec.Template.Spec
+	pod := c.pod
 	container := &pod.Containers[c.container]
 	path := ""
 	for _, arg := range slices.Concat(container.Command, container.Args) {
@@ -132,7 +132,7 @@ func (a *Adoption) kubeconfigOf(ctx context.Context, c *Component) ([]byte, erro
 
 // Plan returns what Run would do.
 func (a *Adoption) Plan(ctx context.Context) (*Plan, error) {
-	p, err := discover(ctx, a.host, a.Namespace, a.Images)
+	p, err := discover(ctx, a.host, a.Namespace, a.Images, a.Etcd)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (a *Adoption) inputs(ctx context.Context, p *Plan) (*phases.Inputs, error) 
 		Workloads:    map[string]components.Workload{},
 	}
 	if manager := p.manager(); manager != nil {
-		container := manager.deployment.Spec.Template.Spec.Containers[manager.container]
+		container := manager.pod.Containers[manager.container]
 		c.Workloads[components.ControllerManager] = components.Workload{ExtraArgs: slices.Concat(container.Command, container.Args)}
 	}
 	return &phases.Inputs{Config: c, Server: a.admin.Host}, nil
@@ -288,14 +288,16 @@ func (a *Adoption) inputs(ctx context.Context, p *Plan) (*phases.Inputs, error) 
 func (a *Adoption) replace(ctx context.Context, c *Component) (string, error) {
 	text := "has the image"
 	if !c.Adopted() {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: c.Name}}
-		change := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, c.deployment.Spec.Template.Spec.Containers[c.container].Name, c.Target)
-		if err := a.host.Patch(ctx, d, client.RawPatch("application/strategic-merge-patch+json", []byte(change))); err != nil {
+		change := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":%q,"image":%q}]}}}}`, c.pod.Containers[c.container].Name, c.Target)
+		if err := a.host.Patch(ctx, c.workload.DeepCopyObject().(client.Object), client.RawPatch("application/strategic-merge-patch+json", []byte(change))); err != nil {
 			return "", err
 		}
 		text = c.Version + " -> " + c.Target
 	}
-	return text, a.await(ctx, c.Name)
+	if err := a.await(ctx, c.Name); err != nil || c.Role != components.Etcd {
+		return text, err
+	}
+	return text, a.awaitAnswer(ctx)
 }
 
 // await returns when a workload is ready.

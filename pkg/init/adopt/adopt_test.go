@@ -63,7 +63,7 @@ func installed(version string, change ...func(*appsv1.Deployment)) []client.Obje
 
 func TestDiscover_Components(t *testing.T) {
 	m := memory.New(t, installed("v1.18.0")...)
-	p, err := discover(t.Context(), m.Client, namespace, images)
+	p, err := discover(t.Context(), m.Client, namespace, images, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestDiscover_Refusals(t *testing.T) {
 	} {
 		m := memory.New(t, tc.objects...)
 		m.Index(&appsv1.Deployment{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} })
-		p, err := discover(t.Context(), m.Client, namespace, images)
+		p, err := discover(t.Context(), m.Client, namespace, images, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,6 +184,10 @@ func newAdoption(t *testing.T, host, plane *memory.Env) *Adoption {
 	for i := range list.Items {
 		objects = append(objects, &list.Items[i])
 	}
+	sets := memory.List[*appsv1.StatefulSetList](host)
+	for i := range sets.Items {
+		objects = append(objects, &sets.Items[i])
+	}
 	api := fake.NewClientset(objects...)
 	a := &Adoption{Program: "karmadactl", Namespace: namespace, Images: images, Timeout: 10 * time.Second, Progress: progress.Discard{}, Now: time.Now, host: host.Client, api: api, plane: plane.Client}
 	a.tracker = rollout.NewTracker(api, namespace, time.Now, nil)
@@ -234,7 +238,7 @@ func TestAgents(t *testing.T) {
 func TestRollback(t *testing.T) {
 	host, plane := memory.New(t, installed("v1.18.0")...), plane(t)
 	a := newAdoption(t, host, plane)
-	p, err := discover(t.Context(), host.Client, namespace, images)
+	p, err := discover(t.Context(), host.Client, namespace, images, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +309,7 @@ func TestFinish(t *testing.T) {
 	if err := a.Finish(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no Secret karmada-adoption") {
 		t.Errorf("%v", err)
 	}
-	p, _ := discover(t.Context(), host.Client, namespace, images)
+	p, _ := discover(t.Context(), host.Client, namespace, images, false)
 	if _, err := a.record(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -342,7 +346,7 @@ func TestFinish_Chart(t *testing.T) {
 		}
 		host := memory.New(t, objects...)
 		a := newAdoption(t, host, plane(t))
-		p, err := discover(t.Context(), host.Client, namespace, images)
+		p, err := discover(t.Context(), host.Client, namespace, images, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -391,7 +395,7 @@ func TestKubeconfigOf(t *testing.T) {
 		pod.Containers[0].Command[1], pod.Containers[0].VolumeMounts = tc.argument, []corev1.VolumeMount{tc.mount}
 		pod.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Items: tc.items}}}}
 		host := memory.New(t, d, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "s"}, Data: map[string][]byte{tc.key: []byte("kubeconfig")}})
-		p, err := discover(t.Context(), host.Client, namespace, images)
+		p, err := discover(t.Context(), host.Client, namespace, images, false)
 		if err != nil {
 			t.Fatal(err)
 		}

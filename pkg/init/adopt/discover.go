@@ -62,8 +62,9 @@ type Component struct {
 	// Notes are what is different afterwards.
 	Notes []string `json:"notes,omitempty"`
 
-	deployment *appsv1.Deployment
-	container  int
+	workload  client.Object
+	pod       *corev1.PodSpec
+	container int
 }
 
 // Adopted reports whether the component has the image already.
@@ -111,8 +112,8 @@ const (
 // Images returns the image that replaces that of a role.
 type Images func(role string) string
 
-// discover finds the workloads of a control plane in a namespace of a host cluster.
-func discover(ctx context.Context, host client.Client, namespace string, images Images) (*Plan, error) {
+// discover finds the workloads of a control plane in a namespace of a host cluster. With withEtcd, etcd is one that is replaced.
+func discover(ctx context.Context, host client.Client, namespace string, images Images, withEtcd bool) (*Plan, error) {
 	list := &appsv1.DeploymentList{}
 	if err := host.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the Deployments in namespace %s: %w", namespace, err)
@@ -133,9 +134,14 @@ func discover(ctx context.Context, host client.Client, namespace string, images 
 	if err := host.List(ctx, sets, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("listing the StatefulSets in namespace %s: %w", namespace, err)
 	}
+	var etcd []Component
 	for i := range sets.Items {
-		if programOf(&sets.Items[i].Spec.Template.Spec, 0) == components.Etcd {
-			p.Kept = append(p.Kept, sets.Items[i].Name)
+		switch s := &sets.Items[i]; {
+		case programOf(&s.Spec.Template.Spec, 0) != components.Etcd:
+		case withEtcd:
+			etcd = append(etcd, etcdOf(s, images))
+		default:
+			p.Kept = append(p.Kept, s.Name)
 		}
 	}
 	order := func(c Component) int { return slices.Index(roles(), c.Role) }
@@ -153,7 +159,10 @@ func discover(ctx context.Context, host client.Client, namespace string, images 
 			p.Operator = operators.Items[0].Namespace
 		}
 	}
-	p.refuse(all)
+	p.refuse(all, etcd)
+	if p.Components = append(p.Components, etcd...); withEtcd && len(etcd) == 0 {
+		p.Refusals = append(p.Refusals, "there is no etcd in namespace "+namespace+": leave out --etcd")
+	}
 	return p, nil
 }
 
@@ -174,7 +183,7 @@ func componentOf(d *appsv1.Deployment, images Images) *Component {
 			continue
 		}
 		image := d.Spec.Template.Spec.Containers[i].Image
-		return &Component{Role: role, Name: d.Name, Image: image, Version: tag(image), Target: images(role), Notes: notes(role, &d.Spec.Template.Spec.Containers[i]), deployment: d, container: i}
+		return &Component{Role: role, Name: d.Name, Image: image, Version: tag(image), Target: images(role), Notes: notes(role, &d.Spec.Template.Spec.Containers[i]), workload: d, pod: &d.Spec.Template.Spec, container: i}
 	}
 	return nil
 }
@@ -246,8 +255,9 @@ func lowest(all []Component) string {
 	return "v" + out.String()
 }
 
-// refuse adds why the adoption cannot be done. all are the workloads of the control plane.
-func (p *Plan) refuse(all []client.Object) {
+// refuse adds why the adoption cannot be done. all are the workloads of the control plane, etcd are components that no release and no
+// operator of this project writes.
+func (p *Plan) refuse(all []client.Object, etcd []Component) {
 	add := func(format string, args ...any) { p.Refusals = append(p.Refusals, fmt.Sprintf(format, args...)) }
 	if len(p.Components) == 0 || p.manager() == nil {
 		add("there is no karmada-controller-manager in namespace %s: name the namespace of the control plane with --namespace", p.Namespace)
@@ -262,8 +272,11 @@ func (p *Plan) refuse(all []client.Object) {
 	for i := range p.Components {
 		p.Refusals = append(p.Refusals, p.Components[i].refusals()...)
 	}
+	for i := range etcd {
+		p.Refusals = append(p.Refusals, etcd[i].etcdRefusals()...)
+	}
 	switch tool := p.writer(all); {
-	case tool == "" || p.adopted():
+	case tool == "" || p.adopted() && (p.Release+p.Operator != "" || !slices.ContainsFunc(etcd, func(c Component) bool { return !c.Adopted() })):
 	case p.Release != "":
 		add("%s, which goes on with the chart of this project: run \"adopt --prepare\", then %q. The way back is %q, then \"adopt --rollback\"; \"adopt --finish\" ends it", tool, p.Upgrade(), p.Downgrade())
 	case p.Operator != "":
@@ -299,7 +312,7 @@ func (c *Component) refusals() []string {
 	if _, err := version.ParseSemantic(c.Version); err != nil && !c.Adopted() {
 		out = append(out, fmt.Sprintf("the version of %s is not known: its image %s has no tag of a release", c.Name, c.Image))
 	}
-	if d := c.deployment; d.Spec.Paused || ptr.Deref(d.Spec.Replicas, 1) > 0 && d.Status.AvailableReplicas == 0 {
+	if d, is := c.workload.(*appsv1.Deployment); is && d.Spec.Paused || is && ptr.Deref(d.Spec.Replicas, 1) > 0 && d.Status.AvailableReplicas == 0 {
 		out = append(out, fmt.Sprintf("%[1]s is not available: repair it first (kubectl describe deployment %[1]s -n %[2]s)", d.Name, d.Namespace))
 	}
 	return out

@@ -37,6 +37,7 @@ const (
 // record is what an adoption changes, as it was.
 type record struct {
 	Deployments []appsv1.Deployment                                      `json:"deployments"`
+	Etcd        []appsv1.StatefulSet                                     `json:"etcd,omitempty"`
 	CRDs        []apiextensionsv1.CustomResourceDefinition               `json:"crds"`
 	Mutating    []admissionregistrationv1.MutatingWebhookConfiguration   `json:"mutating"`
 	Validating  []admissionregistrationv1.ValidatingWebhookConfiguration `json:"validating"`
@@ -44,25 +45,41 @@ type record struct {
 
 // record stores what an adoption changes, unless that was done.
 func (a *Adoption) record(ctx context.Context, p *Plan) (string, error) {
-	switch _, err := a.load(ctx); {
-	case err == nil:
+	r, err := a.load(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return "", err
+	}
+	known := err == nil
+	if known && (!a.Etcd || len(r.Etcd) > 0) {
 		return "kept", nil
-	case !apierrors.IsNotFound(err):
-		return "", err
 	}
-	var r record
+	if !known {
+		r = &record{}
+		if err := r.read(ctx, a.plane); err != nil {
+			return "", err
+		}
+	}
 	for i := range p.Components {
-		r.Deployments = append(r.Deployments, *p.Components[i].deployment)
-	}
-	if err := r.read(ctx, a.plane); err != nil {
-		return "", err
+		switch o := p.Components[i].workload.(type) {
+		case *appsv1.StatefulSet:
+			r.Etcd = append(r.Etcd, *o)
+		case *appsv1.Deployment:
+			if !known {
+				r.Deployments = append(r.Deployments, *o)
+			}
+		}
 	}
 	content, err := r.encode()
 	if err != nil {
 		return "", err
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: recordSecret}, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{recordKey: content}}
-	if err := a.host.Create(ctx, secret); err != nil {
+	if known {
+		err = a.host.Update(ctx, secret)
+	} else {
+		err = a.host.Create(ctx, secret)
+	}
+	if err != nil {
 		return "", fmt.Errorf("storing the way back: %w", err)
 	}
 	return fmt.Sprintf("the way back is in Secret %s/%s", a.Namespace, recordSecret), nil
@@ -159,10 +176,20 @@ func (a *Adoption) Rollback(ctx context.Context) error {
 	if err := a.step(ctx, "crds", func() (string, error) { return "as before", r.restoreCRDs(ctx, a.plane) }); err != nil {
 		return err
 	}
+	back := func(name string, do func() error) error {
+		if err := a.step(ctx, name, func() (string, error) { return "as before", do() }); err != nil {
+			return fmt.Errorf("%s: %w; run the command again", name, err)
+		}
+		return nil
+	}
+	for i := range r.Etcd {
+		if err := back(r.Etcd[i].Name, func() error { return a.restoreEtcd(ctx, &r.Etcd[i]) }); err != nil {
+			return err
+		}
+	}
 	for i := range slices.Backward(r.Deployments) {
-		d := &r.Deployments[i]
-		if err := a.step(ctx, d.Name, func() (string, error) { return "as before", a.restore(ctx, d) }); err != nil {
-			return fmt.Errorf("%s: %w; run the command again", d.Name, err)
+		if err := back(r.Deployments[i].Name, func() error { return a.restore(ctx, &r.Deployments[i]) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -241,7 +268,7 @@ func (a *Adoption) Finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := discover(ctx, a.host, a.Namespace, a.Images)
+	p, err := discover(ctx, a.host, a.Namespace, a.Images, a.Etcd)
 	if err != nil {
 		return err
 	}
