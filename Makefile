@@ -24,6 +24,8 @@ TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
 # Nothing needs cgo but the race detector, and without it all targets share compiled packages.
 export CGO_ENABLED := 0
+# Clones and worktrees share what they compile, and results of tests.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 .PHONY: help
 help: ## Show this help

@@ -221,7 +221,7 @@ lane_failures() {
 lane_integration() {
 	! wanted "$against" || RUN='' stage "integration tests" integration_tests
 	once "$against" "$work/tests/"*.test -- all_integration
-	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
+	once "release" -- nice -n 10 go test -vet=off -timeout 60m -count=1 ./test/release
 	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
 	stage "unit, with the race detector" nice -n 10 "${race[@]}" "${racing[@]}"
 }

@@ -3,6 +3,7 @@ package adopt
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,6 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
-	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const namespace = "karmada-system"
@@ -266,8 +266,7 @@ func TestRollback(t *testing.T) {
 	}
 	memory.Change(plane, memory.Key("", "propagationpolicies.policy.karmada.io"), func(c *apiextensionsv1.CustomResourceDefinition) { c.Spec.Scope = "Cluster" })
 	memory.Change(plane, memory.Key("", "validating-config"), func(c *admissionregistrationv1.ValidatingWebhookConfiguration) { c.Webhooks = nil })
-	limits := registration.Limits(nil)
-	for _, o := range limits {
+	for _, o := range limits() {
 		if err := plane.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +274,7 @@ func TestRollback(t *testing.T) {
 	if err := a.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range limits {
+	for _, o := range limits() {
 		if err := plane.Stored.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
 			t.Errorf("%T %s: %v", o, o.GetName(), err)
 		}
@@ -324,6 +323,17 @@ func TestFinish(t *testing.T) {
 	}
 	if err := a.Rollback(t.Context()); err == nil {
 		t.Error("there is a way back")
+	}
+	// What goes back to an adopted control plane leaves the limits of agents.
+	if err := plane.Client.Create(t.Context(), limits()[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, err := a.record(t.Context(), p)
+	if err = errors.Join(err, a.Rollback(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Stored.Get(t.Context(), client.ObjectKeyFromObject(limits()[0]), limits()[0]); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -312,7 +312,7 @@ func (c *Component) refusals() []string {
 	if _, err := version.ParseSemantic(c.Version); err != nil && !c.Adopted() {
 		out = append(out, fmt.Sprintf("the version of %s is not known: its image %s has no tag of a release", c.Name, c.Image))
 	}
-	if d, is := c.workload.(*appsv1.Deployment); is && d.Spec.Paused || is && ptr.Deref(d.Spec.Replicas, 1) > 0 && d.Status.AvailableReplicas == 0 {
+	if d, is := c.workload.(*appsv1.Deployment); is && (d.Spec.Paused || ptr.Deref(d.Spec.Replicas, 1) > 0 && d.Status.AvailableReplicas == 0) {
 		out = append(out, fmt.Sprintf("%[1]s is not available: repair it first (kubectl describe deployment %[1]s -n %[2]s)", d.Name, d.Namespace))
 	}
 	return out

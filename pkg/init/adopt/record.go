@@ -41,6 +41,8 @@ type record struct {
 	CRDs        []apiextensionsv1.CustomResourceDefinition               `json:"crds"`
 	Mutating    []admissionregistrationv1.MutatingWebhookConfiguration   `json:"mutating"`
 	Validating  []admissionregistrationv1.ValidatingWebhookConfiguration `json:"validating"`
+	// Limited is whether agents had limits beyond their roles.
+	Limited bool `json:"limited,omitempty"`
 }
 
 // record stores what an adoption changes, unless that was done.
@@ -103,6 +105,12 @@ func (r *record) read(ctx context.Context, plane client.Client) error {
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfigurationList{}, &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 	if err := errors.Join(plane.List(ctx, mutating), plane.List(ctx, validating)); err != nil {
 		return fmt.Errorf("reading the webhooks of the control plane: %w", err)
+	}
+	switch err := plane.Get(ctx, client.ObjectKeyFromObject(limits()[0]), limits()[0]); {
+	case err == nil:
+		r.Limited = true
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading the limits of agents: %w", err)
 	}
 	for _, c := range mutating.Items {
 		if slices.Contains(webhookConfigurations[:], c.Name) {
@@ -167,11 +175,8 @@ func (a *Adoption) Rollback(ctx context.Context) error {
 	if err := a.step(ctx, "webhooks", func() (string, error) { return "as before", r.restoreWebhooks(ctx, a.plane) }); err != nil {
 		return err
 	}
-	// With the admission policy of agents, the registration of Karmada cannot write the roles of an agent.
-	for _, o := range registration.Limits(nil) {
-		if err := a.plane.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing the limits of agents: %w", err)
-		}
+	if err := r.restoreLimits(ctx, a.plane); err != nil {
+		return err
 	}
 	if err := a.step(ctx, "crds", func() (string, error) { return "as before", r.restoreCRDs(ctx, a.plane) }); err != nil {
 		return err
@@ -227,6 +232,22 @@ func (r *record) restoreWebhooks(ctx context.Context, plane client.Client) error
 		c.Webhooks = r.Validating[i].Webhooks
 		if err := plane.Update(ctx, c); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// limits are those of agents; the first is their admission policy.
+func limits() []client.Object { return registration.Limits(nil) }
+
+// restoreLimits removes the limits of agents, unless they were there. With them, the registration of Karmada cannot write roles.
+func (r *record) restoreLimits(ctx context.Context, plane client.Client) error {
+	if r.Limited {
+		return nil
+	}
+	for _, o := range limits() {
+		if err := plane.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the limits of agents: %w", err)
 		}
 	}
 	return nil
