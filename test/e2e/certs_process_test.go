@@ -20,7 +20,14 @@ func TestCerts_EndAndAreRenewed(t *testing.T) {
 	}
 	works := func(replicas int) {
 		t.Helper()
-		apply(t, ns, deployment("web", replicas), policy("web", to("member1", "member2"))) // a webhook checks the policy
+		// A webhook checks the policy. An API server that has just started may take longer than the command waits.
+		within(t, time.Minute, func() error {
+			r := ctl(deployment("web", replicas)+"\n---\n"+policy("web", to("member1", "member2")), "apply", "-n", ns, "-f", "-")
+			if r.code != 0 {
+				return fmt.Errorf("%s%s", r.out, r.err)
+			}
+			return nil
+		})
 		for _, m := range []string{"member1", "member2"} {
 			within(t, time.Minute, is(m, ns, "deploy/web", "{.status.readyReplicas}", fmt.Sprint(replicas)))
 		}

@@ -44,6 +44,9 @@ func TestOperator(t *testing.T) {
 	t.Run("invalid", o.testInvalid)
 	t.Run("other hosts and stores", o.testOthers)
 	t.Run("deletion", o.testDeletion)
+	if everything() {
+		t.Run("rights", o.testRights)
+	}
 	if log := o.does(t, o.own+"logs "+o.pod); strings.Contains(log, "forbidden") {
 		t.Errorf("the operator lacks rights:\n%s", log)
 	}
@@ -77,6 +80,9 @@ func installOperator(t *testing.T) *operator {
 		s.run("helm --kube-context host -n operator uninstall karmada-operator")
 		s.run(host + "delete --wait=false namespace/planes namespace/operator customresourcedefinition/karmadas.operator.karmada.io")
 	})
+	if everything() {
+		o.audit(t)
+	}
 	s.does(t, "helm --kube-context host -n operator install karmada-operator "+chart+" --create-namespace --wait --timeout 2m --set operator.image.tag="+o.version, "STATUS: deployed")
 	o.pod = strings.TrimSpace(s.does(t, o.own+"get pods -o jsonpath='{.items[0].metadata.name}'"))
 	s.does(t, host+"create namespace planes")
