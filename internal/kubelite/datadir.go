@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,13 +15,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/private"
-)
-
-// Free ports are looked for below the range from which the system takes ports for outgoing connections, and below
-// the node ports of Kubernetes: a port from there could be taken when the cluster starts again.
-const (
-	firstPort = 20000
-	lastPort  = 29999
 )
 
 const (
@@ -180,17 +172,14 @@ func listenPort(address string, port int) (listener net.Listener, err error) {
 }
 
 func listenFree(address, file string) (net.Listener, error) {
-	for range 200 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // a port need not be unpredictable
-		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-		switch {
-		case err == nil:
-			return listener, savePort(file, port)
-		case !errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("listening on %s: %w: choose another address with --bind-address", address, err)
-		}
+	listener, err := ready.ListenFree(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%w: choose one with --secure-port", err)
+	case err != nil:
+		return nil, fmt.Errorf("listening on %s: %w: choose another address with --bind-address", address, err)
 	}
-	return nil, fmt.Errorf("no free port on %s between %d and %d: choose one with --secure-port", address, firstPort, lastPort)
+	return listener, savePort(file, listener.Addr().(*net.TCPAddr).Port)
 }
 
 func readPort(file string) (int, error) {

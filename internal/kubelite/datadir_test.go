@@ -79,8 +79,8 @@ func TestListen_RemembersThePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := portOf(t, first)
-	if port < firstPort || port > lastPort {
-		t.Errorf("port %d is outside of %d to %d", port, firstPort, lastPort)
+	if port < ready.FirstPort || port > ready.LastPort {
+		t.Errorf("port %d is outside of %d to %d", port, ready.FirstPort, ready.LastPort)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)

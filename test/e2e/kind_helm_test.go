@@ -237,7 +237,7 @@ func set(values map[string]any, to any, path ...string) {
 func (s *session) mirrored(t *testing.T, cluster string, values map[string]any) {
 	t.Helper()
 	names := map[string]string{} // by the last part of the name of an image of the node
-	for _, own := range strings.Fields(docker(t, "exec", cluster+"-control-plane", "ctr", "-n", "k8s.io", "images", "ls", "-q")) {
+	for own := range strings.FieldsSeq(docker(t, "exec", cluster+"-control-plane", "ctr", "-n", "k8s.io", "images", "ls", "-q")) {
 		if name, _, tagged := strings.Cut(own[strings.LastIndex(own, "/")+1:], ":"); tagged && !strings.Contains(own, "@") {
 			names[name] = own
 		}

@@ -6,8 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
@@ -34,6 +37,24 @@ type Info struct {
 	// StartTime is when the process began, ReadyTime when its cluster became ready.
 	StartTime time.Time `json:"startTime"`
 	ReadyTime time.Time `json:"readyTime"`
+}
+
+// Free ports are looked for below the range from which the system takes ports for outgoing connections, and below
+// the node ports of Kubernetes: a port from there could be taken when a server starts, or starts again.
+const (
+	FirstPort = 20000
+	LastPort  = 29999
+)
+
+// ListenFree listens on a free port of an address. The last error is returned if none was found.
+func ListenFree(address string) (listener net.Listener, err error) {
+	for range 200 {
+		port := FirstPort + rand.IntN(LastPort-FirstPort+1) //nolint:gosec // a port need not be unpredictable
+		if listener, err = net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, fmt.Errorf("no free port on %s between %d and %d: %w", address, FirstPort, LastPort, err)
 }
 
 // Path returns where the signal of a data directory is.

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 )
 
 // Loopback is the only address that a local federation listens on.
@@ -64,11 +66,12 @@ func (f *Federation) ChoosePorts(names ...string) error {
 
 // listen takes the wanted port if it is free, else another.
 func listen(wanted int) (net.Listener, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(wanted)))
-	if err != nil && wanted != 0 {
-		l, err = net.Listen("tcp", net.JoinHostPort(Loopback, "0"))
+	if wanted != 0 {
+		if l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(wanted))); err == nil {
+			return l, nil
+		}
 	}
-	return l, err
+	return ready.ListenFree(Loopback)
 }
 
 // Port returns the port with a name, 0 while none is chosen.
