@@ -2,7 +2,7 @@
 # Runs end-to-end tests on kind clusters: real nodes, real pods. Needs Docker. `make e2e-kind`
 # builds what it tests. Without ALL and RUN: the README's tour with an installation that is
 # killed and goes on, join, register and unjoin, an addon, the chart, the operator, adopt, and autoscaling under real
-# load, in 32 minutes at most.
+# load, in 45 minutes at most.
 #
 #   KIND_NODE_IMAGE=…   image of the nodes; default kind's own
 #   KIND_CONFIG=FILE    kind configuration that every cluster is made from
@@ -58,7 +58,7 @@ go test -c -vet=off -tags kind -o "$tests" ./test/e2e
 cd test/e2e
 
 # run runs tests, until the time for all is over.
-failed=0 until=$((SECONDS + 32 * 60))
+failed=0 until=$((SECONDS + 45 * 60))
 run() {
 	"$tests" -test.v -test.timeout=$((until > SECONDS ? until - SECONDS : 1))s "$@" || failed=1
 }
