@@ -25,7 +25,8 @@ func TestAdopt(t *testing.T) {
 	for _, c := range referenceComponents() {
 		docker(t, "exec", node("host"), "ctr", "-n", "k8s.io", "images", "tag", "--force", "docker.io/karmada/"+c.name+":"+version[1], "docker.io/karmada/"+c.name+":"+former)
 	}
-	const formerEtcd, nextEtcd = "docker.io/former/etcd:3.6.0-0", "registry.k8s.io/etcd:3.6.8-0"
+	// Other tests look for "/etcd:" among the images of the node.
+	const formerEtcd, nextEtcd = "docker.io/former/etcd-former:3.6.0-0", "registry.k8s.io/etcd:3.6.8-0"
 	for _, name := range []string{formerEtcd, nextEtcd} {
 		docker(t, "exec", node("host"), "ctr", "-n", "k8s.io", "images", "tag", "--force", etcd, name)
 	}
