@@ -258,7 +258,11 @@ func (f *file) template(text string) (body, command string) {
 			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			fmt.Fprintf(&labels, " %q %s", key, name(strings.Trim(value, `"`)))
 		}
-		return fmt.Sprintf("%s%s{{- include \"karmada.selector\" (list .%s) | nindent %d }}\n", m[1], m[3], labels.String(), len(m[3]))
+		helper := "selector"
+		if strings.HasSuffix(m[1], "matchLabels:\n") && len(m[3]) > len("  selector: ") { // of an affinity
+			helper = "apart"
+		}
+		return fmt.Sprintf("%s%s{{- include \"karmada.%s\" (list .%s) | nindent %d }}\n", m[1], m[3], helper, labels.String(), len(m[3]))
 	})
 	text = marked.ReplaceAllString(text, "$1'$2'")
 	text = marks.ReplaceAllStringFunc(text, func(mark string) string { return expressions[mark] })

@@ -37,6 +37,12 @@ be changed: Karmada's chart made it.
 {{- dig $labels.app "spec" "selector" "matchLabels" $labels (first .).Live | toYaml -}}
 {{- end -}}
 
+{{/* The label by which pods of a workload avoid each other: that of its name, or all labels of one that is there and has no such label. */}}
+{{- define "karmada.apart" -}}
+{{- $own := dig (index . 2) "spec" "selector" "matchLabels" dict (first .).Live -}}
+{{- pick $own "app" | default $own | default (dict "app" (index . 2)) | toYaml -}}
+{{- end -}}
+
 {{/* The etcd of Karmada's chart stays as it is: the specification of its StatefulSet. Empty for one of this chart. */}}
 {{- define "karmada.formerEtcd" -}}
 {{- $etcd := get .Live (printf "%setcd" (include "karmada.fixed" .)) -}}
