@@ -135,17 +135,25 @@ func TestRun_Unreached(t *testing.T) {
 				t.Setenv("KUBECONFIG", kubeconfig)
 				p.Limits = tt.limits
 				args := strings.Fields(line)
-				if i := slices.Index(args, "--deadline=50ms"); i >= 0 && name != "silent" && tt.timeout == "" {
-					args[i] = "--deadline=1m" // the server answers, however busy the machine is
-					if name == "hangs" {
+				timeout := tt.timeout
+				// One limit ends it, however busy the machine is.
+				if i := slices.Index(args, "--deadline=50ms"); i >= 0 {
+					switch name {
+					case "silent":
+						p.Limits.Answer = time.Minute
+					case "limited":
+						timeout = "1m"
+					case "hangs":
 						args[i] = "--deadline=3s" // most of it
+					default:
+						args[i] = "--deadline=1m"
 					}
 				}
 				if tt.context != "" {
 					args = slices.Insert(args, flagsAt(args), contextFlag(args[0])+tt.context)
 				}
-				if tt.timeout != "" {
-					args = slices.Insert(args, flagsAt(args), "--request-timeout="+tt.timeout)
+				if timeout != "" {
+					args = slices.Insert(args, flagsAt(args), "--request-timeout="+timeout)
 				}
 				code := p.run(t, args...)
 				fmt.Fprintf(&all, "$ %s\n", strings.NewReplacer(dir, "DIR").Replace(line))
