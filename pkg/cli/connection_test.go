@@ -158,7 +158,7 @@ func TestRun_Unreached(t *testing.T) {
 				code := p.run(t, args...)
 				fmt.Fprintf(&all, "$ %s\n", strings.NewReplacer(dir, "DIR").Replace(line))
 				for text := range strings.Lines(p.errOut.String()) {
-					// What init waits for depends on the build, and whether other commands say that they wait on how busy the machine is.
+					// What init waits for depends on the build, and whether other commands report that they wait on how busy the machine is.
 					if strings.HasPrefix(text, "  …") || strings.HasPrefix(text, "waiting for ") {
 						continue
 					}

@@ -126,7 +126,7 @@ func (f *former) steps(t *testing.T, refusal string) (on, back string) {
 	refused := f.run(f.adopt)
 	printed := regexp.MustCompile(`"((?:helm|kubectl) [^"]*)"`).FindAllStringSubmatch(refused.err, -1)
 	if refused.code == 0 || !strings.Contains(refused.err, refusal) || len(printed) != 2 {
-		t.Fatalf("adopt says\n%s%s", refused.out, refused.err)
+		t.Fatalf("adopt prints\n%s%s", refused.out, refused.err)
 	}
 	own := func(step string) string {
 		step = regexp.MustCompile(`(karmada(-operator)?)-\S+\.tgz`).ReplaceAllString(step, filepath.Join(repository(t), "charts/$1"))

@@ -170,11 +170,11 @@ func (f *flags) images() adopt.Images {
 	c := config.New()
 	c.Images.PrivateRegistry = f.registry
 	return func(role string) string {
-		if f.image != "" && role != components.Etcd {
-			return f.image
-		}
 		if role == components.Etcd {
 			return c.ImageOf(config.Part{Name: role, Component: &config.Component{}})
+		}
+		if f.image != "" {
+			return f.image
 		}
 		return c.ImageOf(config.Part{Name: role, Component: &config.Component{Image: config.DefaultImage(role, version.Get().Release())}})
 	}

@@ -94,16 +94,16 @@ func (a *Adoption) Connect(ctx context.Context, cfg *rest.Config) (err error) {
 	return nil
 }
 
+// lastFlag returns the value of a flag of a container that is in effect; empty without one.
+func lastFlag(c *corev1.Container, flag string) string {
+	values := append([]string{""}, components.FlagValues(slices.Concat(c.Command, c.Args), flag)...)
+	return values[len(values)-1]
+}
+
 // kubeconfigOf returns the kubeconfig that a component reads, from the Secret that it mounts.
 func (a *Adoption) kubeconfigOf(ctx context.Context, c *Component) ([]byte, error) {
-	pod := c.pod
-	container := &pod.Containers[c.container]
-	path := ""
-	for _, arg := range slices.Concat(container.Command, container.Args) {
-		if value, found := strings.CutPrefix(strings.TrimLeft(arg, "-"), "kubeconfig="); found {
-			path = value
-		}
-	}
+	pod, container := c.pod, &c.pod.Containers[c.container]
+	path := lastFlag(container, "--kubeconfig")
 	for _, m := range container.VolumeMounts {
 		file, below := strings.CutPrefix(path, m.MountPath)
 		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name && v.Secret != nil })

@@ -61,10 +61,10 @@ func (c *Component) etcdRefusals() []string {
 func durable(s *appsv1.StatefulSet) bool {
 	pod := &s.Spec.Template.Spec
 	container := &pod.Containers[0]
-	dir := components.FlagValues(slices.Concat(container.Command, container.Args), "--data-dir")
+	dir := lastFlag(container, "--data-dir")
 	var volume corev1.VolumeMount
 	for _, m := range container.VolumeMounts {
-		in := len(dir) > 0 && strings.HasPrefix(dir[len(dir)-1]+"/", strings.TrimSuffix(m.MountPath, "/")+"/")
+		in := strings.HasPrefix(dir+"/", strings.TrimSuffix(m.MountPath, "/")+"/")
 		if in && len(m.MountPath) > len(volume.MountPath) {
 			volume = m
 		}
@@ -77,18 +77,9 @@ func durable(s *appsv1.StatefulSet) bool {
 
 // restoreEtcd gives etcd the image that it had.
 func (a *Adoption) restoreEtcd(ctx context.Context, was *appsv1.StatefulSet) error {
-	s := &appsv1.StatefulSet{}
-	if err := a.host.Get(ctx, client.ObjectKeyFromObject(was), s); err != nil {
-		return err
-	}
-	s.Spec.Template.Spec.Containers[0].Image = was.Spec.Template.Spec.Containers[0].Image
-	if err := a.host.Update(ctx, s); err != nil {
-		return err
-	}
-	if err := a.await(ctx, s.Name); err != nil {
-		return err
-	}
-	return a.awaitAnswer(ctx)
+	pod := &was.Spec.Template.Spec
+	_, err := a.replace(ctx, &Component{Role: components.Etcd, Name: was.Name, Target: pod.Containers[0].Image, workload: was, pod: pod})
+	return err
 }
 
 // awaitAnswer returns when the API of the federation answers.
