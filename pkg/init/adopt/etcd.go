@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -82,9 +84,9 @@ func (a *Adoption) restoreEtcd(ctx context.Context, was *appsv1.StatefulSet) err
 	return err
 }
 
-// awaitAnswer returns when the API of the federation answers.
+// awaitAnswer returns when the API of the federation answers for what the aggregated API server stores, and the API server itself.
 func (a *Adoption) awaitAnswer(ctx context.Context) error {
 	return wait.Until(ctx, wait.Options{Interval: time.Second, Timeout: a.Timeout}, func(ctx context.Context) error {
-		return a.plane.List(ctx, &clusterv1alpha1.ClusterList{}, client.Limit(1))
+		return errors.Join(a.plane.List(ctx, &clusterv1alpha1.ClusterList{}, client.Limit(1)), a.plane.List(ctx, &workv1alpha1.WorkList{}, client.Limit(1)))
 	})
 }
